@@ -1,0 +1,1 @@
+"""Values and rules: no Django models, no I/O, no clock of their own."""

@@ -1,0 +1,43 @@
+"""What a worker knows of a job it has claimed: plain values that cross threads and processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jobs.domain.execution import Execution
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One open attempt. `attempt_id` is the fence that every later write about this run names."""
+
+    attempt_id: int
+    job_id: int
+    number: int
+    """The attempt's number, from 1."""
+    task: str
+    queue: str
+    execution: Execution
+    arguments: dict[str, Any]
+    """As stored: `{"args": [...], "kwargs": {...}}`, JSON values."""
+    failures: int
+    losses: int
+    snoozes: int
+    max_retries: int
+    max_lost: int
+    retry_base_seconds: float
+    retry_max_seconds: float
+    retry_jitter: bool
+    timeout_seconds: float | None
+    at_most_once: bool
+    store_result: bool
+    claims_ahead: bool
+    """Whether this job may be claimed before a slot is free for it."""
+    expires_at: datetime | None
+    """Set only while the job has never started: expiry is before the first start only."""
+    claimed_at: datetime
+    """By the database's clock."""
+    unknown_since: datetime | None
+    """When a worker first handed the job back because it did not know its task."""

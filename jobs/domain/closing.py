@@ -1,0 +1,41 @@
+"""How an attempt is to be closed, and what becomes of its job: decided here, written by the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from jobs.domain.execution import Execution
+from jobs.domain.outcome import Failure, LogLine
+from jobs.domain.status import AttemptOutcome, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    attempt_id: int
+    job_id: int
+    task: str
+    number: int
+    outcome: AttemptOutcome
+    status: Status
+    """Where the job goes; a waiting status becomes CANCELLED when a cancel request is found on the row."""
+    delay_seconds: float | None = None
+    """RETRY_WAIT and SCHEDULED: due that much later. None: the job keeps the instant it became due."""
+    failures: int = 0
+    losses: int = 0
+    snoozes: int = 0
+    interruptions: int = 0
+    """Added to the job's counters."""
+    execution: Execution | None = None
+    """Where the next attempt runs, when that changes."""
+    started_at: datetime | None = None
+    lingers: bool = False
+    """The thread still runs although the attempt is closed."""
+    reason: str = ""
+    result: str | None = None
+    failure: Failure | None = None
+    log: tuple[LogLine, ...] = ()
+
+    def cancelled(self) -> Closing:
+        """The same closing for a job that somebody asked to stop: no retry, no way back into the queue."""
+        return replace(self, status=Status.CANCELLED, delay_seconds=None, execution=None)

@@ -1,0 +1,65 @@
+"""What a running job may ask and say about itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from jobs.domain.errors import JobCancelled, LeaseLost
+from jobs.domain.stop import StopReason, StopSignal
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    done: float
+    total: float | None
+    message: str
+
+
+class Context:
+    """Passed as the first argument, `context`, to a task declared with `takes_context=True`.
+
+    Safe to use from any thread that the job starts.
+    """
+
+    __slots__ = ("_logger", "_report", "_stop", "attempt", "fence", "job_id")
+
+    def __init__(
+        self,
+        *,
+        job_id: int,
+        attempt: int,
+        fence: int,
+        stop: StopSignal,
+        report: Callable[[Progress], None],
+    ) -> None:
+        self.job_id = job_id
+        self.attempt = attempt
+        """This attempt's number, from 1."""
+        self.fence = fence
+        """Grows with every attempt of every job: an outside system can refuse a smaller one."""
+        self._stop = stop
+        self._report = report
+        self._logger = logging.getLogger("jobs.task")
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this run has been asked to stop, for whatever reason."""
+        return self._stop.reason is not None
+
+    def check(self) -> None:
+        """Raise `LeaseLost` when another worker may own this job by now, `JobCancelled` on any other request to stop."""
+        reason = self._stop.reason
+        if reason is StopReason.LEASE_LOST:
+            raise LeaseLost(f"job {self.job_id}: the lease of attempt {self.fence} is lost; stop working on it")
+        if reason is not None:
+            raise JobCancelled(f"job {self.job_id}: asked to stop ({reason})")
+
+    def progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Show how far the work is. Cheap: the newest call is written about once a second."""
+        self._report(Progress(float(done), None if total is None else float(total), str(message)[:200]))
+
+    def log(self, message: object, *args: object, level: int = logging.INFO) -> None:
+        """Add a line to the log kept with this attempt; it also reaches the logger `jobs.task`."""
+        self._logger.log(level, message, *args)

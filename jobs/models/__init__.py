@@ -1,0 +1,9 @@
+"""Tables, constraints, indexes, and the guard over a job's status."""
+
+from jobs.models.attempt import Attempt, AttemptLog
+from jobs.models.failure import Failure
+from jobs.models.job import Job
+from jobs.models.payload import Payload, Result
+from jobs.models.worker import Worker
+
+__all__ = ["Attempt", "AttemptLog", "Failure", "Job", "Payload", "Result", "Worker"]

@@ -1,0 +1,194 @@
+"""One database as a verb sees it: its alias, its SQL dialect and its clock."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from uuid import UUID
+
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.utils.dateparse import parse_datetime
+
+Rows = list[tuple[Any, ...]]
+
+
+class Database:
+    """Base of the two dialects. Fragments are SQL strings that refer to named parameters.
+
+    `now` is None in production, where the SQL asks the database's clock; tests pass an instant. The fragment
+    is a scalar sub-select on PostgreSQL: `clock_timestamp()` itself is volatile, and no index serves a
+    comparison with a volatile expression.
+    """
+
+    lock: str
+    """Ends a SELECT that locks its rows and skips those that others hold."""
+    lock_and_wait: str
+    now: str
+    json_type: str
+
+    def __init__(self, alias: str, instant: datetime | None = None) -> None:
+        self.alias = alias
+        self.instant = instant
+
+    @property
+    def connection(self) -> BaseDatabaseWrapper:
+        return connections[self.alias]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction, or a savepoint in the caller's own."""
+        with transaction.atomic(using=self.alias):
+            yield
+
+    def rows(self, sql: str, **parameters: Any) -> Rows:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, self._parameters(sql, parameters))
+            return cursor.fetchall()
+
+    def execute(self, sql: str, **parameters: Any) -> int:
+        """How many rows were written."""
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, self._parameters(sql, parameters))
+            return int(cursor.rowcount)
+
+    def after_commit(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once the surrounding transaction is committed; at once when there is none."""
+        transaction.on_commit(callback, using=self.alias, robust=True)
+
+    def _parameters(self, sql: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        parameters = {name: self.adapt(value) for name, value in given.items()}
+        if "%(now)s" in sql:
+            parameters["now"] = self.adapt(self.instant or datetime.now(timezone.utc))
+        return parameters
+
+    def adapt(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def members(self, name: str) -> str:
+        """`IN`-condition over the list parameter `name`."""
+        raise NotImplementedError
+
+    def records(self, name: str, columns: Mapping[str, str]) -> str:
+        """A FROM item with the given columns and PostgreSQL types, over a parameter made by `encode_records`."""
+        raise NotImplementedError
+
+    def later(self, seconds: str) -> str:
+        """The instant that lies `seconds` (an SQL expression) after now."""
+        raise NotImplementedError
+
+    def encode_records(self, rows: Iterable[Mapping[str, Any]]) -> str:
+        return json.dumps([{key: self._plain(value) for key, value in row.items()} for row in rows])
+
+    def _plain(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def read_instant(self, value: Any) -> datetime | None:
+        raise NotImplementedError
+
+
+class PostgreSQL(Database):
+    lock = "FOR NO KEY UPDATE SKIP LOCKED"
+    lock_and_wait = "FOR NO KEY UPDATE"
+    json_type = "jsonb"
+
+    @property
+    def now(self) -> str:  # type: ignore[override]
+        return "%(now)s::timestamptz" if self.instant else "(SELECT clock_timestamp())"
+
+    def adapt(self, value: Any) -> Any:
+        return list(value) if isinstance(value, (list, tuple, set, frozenset)) else value
+
+    def members(self, name: str) -> str:
+        return f"= ANY(%({name})s)"
+
+    def records(self, name: str, columns: Mapping[str, str]) -> str:
+        typed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        return f"json_to_recordset(%({name})s::json) AS {name}({typed})"
+
+    def later(self, seconds: str) -> str:
+        return f"({self.now} + {seconds} * interval '1 second')"
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return value.isoformat()
+        return value.hex if isinstance(value, UUID) else value
+
+    def read_instant(self, value: Any) -> datetime | None:
+        return value  # type: ignore[no-any-return]
+
+
+class SQLite(Database):
+    lock = ""
+    lock_and_wait = ""
+    json_type = "text"
+    now = "%(now)s"
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """IMMEDIATE whatever the project sets: a deferred one that reads, then writes, fails at once when it is
+        overtaken, however long the busy timeout."""
+        connection: Any = self.connection
+        connection.ensure_connection()
+        configured = connection.transaction_mode
+        connection.transaction_mode = "IMMEDIATE"
+        try:
+            with super().transaction():
+                yield
+        finally:
+            connection.transaction_mode = configured
+
+    def adapt(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple, set, frozenset)):
+            return json.dumps(list(value))
+        return self._plain(value)
+
+    def members(self, name: str) -> str:
+        return f"IN (SELECT value FROM json_each(%({name})s))"
+
+    def records(self, name: str, columns: Mapping[str, str]) -> str:
+        read = ", ".join(f"json_extract(value, '$.{column}') AS {column}" for column in columns)
+        return f"(SELECT {read} FROM json_each(%({name})s)) AS {name}"
+
+    def later(self, seconds: str) -> str:
+        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', %(now)s, printf('%%+.3f seconds', {seconds}))"
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, datetime):
+            return self.connection.ops.adapt_datetimefield_value(value)
+        return value.hex if isinstance(value, UUID) else value
+
+    def read_instant(self, value: Any) -> datetime | None:
+        if value is None:
+            return None
+        # A declared column arrives parsed, an expression as text; both without the zone, which is UTC.
+        parsed = value if isinstance(value, datetime) else parse_datetime(value)
+        assert parsed is not None, value
+        return parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc)
+
+
+def database(alias: str, now: datetime | None = None) -> Database:
+    """The database behind a Django alias. Raises NotImplementedError for another vendor (a system check says it first)."""
+    vendor = connections[alias].vendor
+    if vendor == "postgresql":
+        return PostgreSQL(alias, now)
+    if vendor == "sqlite":
+        return SQLite(alias, now)
+    raise NotImplementedError(f"database {alias!r} is {vendor}: jobs run on PostgreSQL and SQLite only")
+
+
+def shifted(instant: datetime, seconds: float) -> datetime:
+    """`instant` plus a possibly huge number of seconds, capped at what both databases hold."""
+    latest = datetime(9999, 1, 1, tzinfo=timezone.utc)
+    try:
+        return min(instant + timedelta(seconds=seconds), latest)
+    except OverflowError:
+        return latest
+
+
+def in_batches(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]

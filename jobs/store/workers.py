@@ -1,0 +1,67 @@
+"""The registry of live workers: who serves what, and who sleeps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+from jobs.domain.execution import Execution
+from jobs.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCard:
+    """What a worker says of itself."""
+
+    id: UUID
+    name: str
+    host: str
+    pid: int
+    role: str
+    version: str
+    queues: tuple[str, ...]
+    slots: dict[Execution, int]
+
+
+def beat(db: Database, card: WorkerCard) -> None:
+    """Note that the worker lives. Its row is made anew when somebody deleted it."""
+    columns = "id, name, host, pid, role, version, queues, slots, started_at, seen_at"
+    db.execute(
+        f"""
+        INSERT INTO jobs_worker ({columns}) VALUES (
+            %(id)s, %(name)s, %(host)s, %(pid)s, %(role)s, %(version)s,
+            CAST(%(queues)s AS {db.json_type}), CAST(%(slots)s AS {db.json_type}), {db.now}, {db.now}
+        ) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
+        """,
+        id=card.id,
+        name=card.name,
+        host=card.host,
+        pid=card.pid,
+        role=card.role,
+        version=card.version,
+        queues=json.dumps(card.queues),
+        slots=json.dumps({str(execution): slots for execution, slots in card.slots.items()}),
+    )
+
+
+def leave(db: Database, worker_id: UUID) -> None:
+    db.execute("DELETE FROM jobs_worker WHERE id = %(id)s", id=worker_id)
+
+
+def mark_asleep(db: Database, worker_id: UUID, asleep: bool) -> None:
+    """Leave or remove the mark by which a submit knows that a hint has a reader."""
+    db.execute("UPDATE jobs_worker SET asleep = %(asleep)s WHERE id = %(id)s", id=worker_id, asleep=asleep)
+
+
+def forget_silent(db: Database, *, silent_seconds: float) -> int:
+    """Delete rows of workers not seen for that long. Nothing about recovery depends on them."""
+    return db.execute(f"DELETE FROM jobs_worker WHERE seen_at < {db.later('%(age)s')}", age=-silent_seconds)
+
+
+def live_roles(db: Database, *, within_seconds: float) -> set[str]:
+    """The roles (both, scheduler, worker) of the workers seen within that time."""
+    rows = db.rows(
+        f"SELECT DISTINCT role FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds
+    )
+    return {row[0] for row in rows}
