@@ -1,0 +1,27 @@
+#!/usr/bin/env python
+"""Django's command line for this project."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from config.dotenv import ensure_secret_key, env_file
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    # Settings are read before a command's own code runs, and they refuse to load without a key.
+    if sys.argv[1:2] == ["quickstart"]:
+        ensure_secret_key(env_file())
+    try:
+        from django.core.management import execute_from_command_line  # noqa: PLC0415  (the message below needs it)
+    except ImportError as error:
+        raise SystemExit(
+            f"{error}. Install what the project needs: python -m pip install -r requirements.txt"
+        ) from error
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()
