@@ -10,3 +10,12 @@ class JobsConfig(AppConfig):
     label = "jobs"
     verbose_name = "Jobs"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        # Inside ready(): these load models, which Django allows only from here on.
+        from jobs import checks, signals  # noqa: PLC0415
+        from jobs.discovery import import_tasks  # noqa: PLC0415
+
+        checks.register_checks()
+        signals.connect()
+        import_tasks()

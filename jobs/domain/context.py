@@ -49,7 +49,7 @@ class Context:
         return self._stop.reason is not None
 
     def check(self) -> None:
-        """Raise `LeaseLost` when another worker may own this job by now, `JobCancelled` on any other request to stop."""
+        """Raise `LeaseLost` when another worker may own this job, `JobCancelled` on any other request to stop."""
         reason = self._stop.reason
         if reason is StopReason.LEASE_LOST:
             raise LeaseLost(f"job {self.job_id}: the lease of attempt {self.fence} is lost; stop working on it")

@@ -33,21 +33,22 @@ class Listeners:
     """Callables of this process that hear of every move it made, after its commit."""
 
     def __init__(self) -> None:
-        self._listeners: tuple[Listener, ...] = ()
+        self._listeners: tuple[tuple[Listener, Callable[[], bool]], ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self._listeners)
+        """Whether anybody wants to hear: the hot path asks first."""
+        return any(wanted() for _, wanted in self._listeners)
 
-    def add(self, listener: Listener) -> None:
-        self._listeners = (*self._listeners, listener)
+    def add(self, listener: Listener, *, wanted: Callable[[], bool] = lambda: True) -> None:
+        self._listeners = (*self._listeners, (listener, wanted))
 
     def remove(self, listener: Listener) -> None:
         # Equality, not identity: a bound method is a new object each time it is asked for.
-        self._listeners = tuple(known for known in self._listeners if known != listener)
+        self._listeners = tuple(known for known in self._listeners if known[0] != listener)
 
     def report(self, moves: Sequence[Move]) -> None:
         """Tell every listener of every move; one that raises is logged and changes nothing."""
-        for listener in self._listeners:
+        for listener, _ in self._listeners:
             for move in moves:
                 try:
                     listener(move)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+MAX_RESULT_BYTES = 1024 * 1024
+"""Of a result as JSON text in UTF-8."""
+
 
 class Ending(str, enum.Enum):
     COMPLETED = "completed"

@@ -1,5 +1,7 @@
 """Tables, constraints, indexes, and the guard over a job's status."""
 
+from __future__ import annotations
+
 from jobs.models.attempt import Attempt, AttemptLog
 from jobs.models.failure import Failure
 from jobs.models.job import Job

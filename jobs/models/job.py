@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from django.core.exceptions import ObjectDoesNotExist
 from django.db import models
 from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
@@ -68,8 +69,10 @@ class Job(GuardedModel):
         abstract = False
         verbose_name = _("job")
         verbose_name_plural = _("jobs")
-        permissions: ClassVar = [("submit_job", "Can submit jobs"), ("cancel_job", "Can cancel jobs")] + [
-            ("requeue_job", "Can requeue jobs")
+        permissions: ClassVar = [
+            ("submit_job", "Can submit jobs"),
+            ("cancel_job", "Can cancel jobs"),
+            ("requeue_job", "Can requeue jobs"),
         ]
         indexes: ClassVar = [
             # The ready heap: the claim reads its head and nothing else.
@@ -119,6 +122,20 @@ class Job(GuardedModel):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.task}"
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """As stored: `{"args": [...], "kwargs": {...}}`; one query."""
+        stored: dict[str, Any] = self.payload.arguments
+        return stored
+
+    @property
+    def result(self) -> Any:
+        """What the completed job returned, as JSON values; None when it returned nothing. One query."""
+        try:
+            return self.stored_result.value
+        except ObjectDoesNotExist:
+            return None
 
     @property
     def is_finished(self) -> bool:

@@ -1,1 +1,1 @@
-"""Verbs: the only code that writes rows. Each takes a `Database`, which carries the alias, the dialect and the clock."""
+"""Verbs: the only code that writes rows. Each takes a `Database`: alias, dialect and clock."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,15 +67,19 @@ def claim(
     limits: dict[Execution, tuple[int, int]],
     lease_seconds: float,
     unknown_tasks: Collection[str] = (),
+    only_best: bool = False,
 ) -> list[Claim]:
     """At most `limits[execution]` = (free, ahead) jobs per execution, in the order of `lanes`, then of the ready heap.
 
     Lanes come least recently served first; within a lane the order is rank, due instant, id. Rows that others
     hold are skipped. The attempts are inserted in the same transaction; job code never runs in it.
-    `unknown_tasks` are names this process handed back a moment ago.
+    `unknown_tasks` are names this process handed back a moment ago. `only_best` takes the one job that comes first
+    over all lanes, whatever its execution.
     """
     with db.transaction():
         taken = _within(_pick(db, lanes, limits, unknown_tasks), lanes, limits)
+        if only_best:
+            taken = sorted(taken, key=lambda row: (row["rank"], row["run_at"], row["id"]))[:1]
         if not taken:
             return []
         ids = sorted(row["id"] for row in taken)
@@ -197,7 +200,7 @@ def _claims(db: Database, taken: list[dict[str, Any]], opened: Rows, payloads: R
                 task=row["task"],
                 queue=row["queue"],
                 execution=Execution(row["execution"]),
-                arguments=json.loads(arguments) if isinstance(arguments, str) else arguments,
+                arguments=db.read_json(arguments),
                 failures=row["failures"],
                 losses=row["losses"],
                 snoozes=row["snoozes"],

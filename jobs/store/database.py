@@ -89,6 +89,10 @@ class Database:
     def read_instant(self, value: Any) -> datetime | None:
         raise NotImplementedError
 
+    def read_json(self, value: Any) -> Any:
+        """A JSON column of a raw query: text on both databases, as Django sets psycopg up."""
+        return json.loads(value) if isinstance(value, str) else value
+
 
 class PostgreSQL(Database):
     lock = "FOR NO KEY UPDATE SKIP LOCKED"
@@ -171,7 +175,7 @@ class SQLite(Database):
 
 
 def database(alias: str, now: datetime | None = None) -> Database:
-    """The database behind a Django alias. Raises NotImplementedError for another vendor (a system check says it first)."""
+    """The database behind a Django alias. Raises NotImplementedError for another vendor; a check says it first."""
     vendor = connections[alias].vendor
     if vendor == "postgresql":
         return PostgreSQL(alias, now)

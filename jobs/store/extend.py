@@ -82,6 +82,20 @@ def _read(db: Database, worker_id: UUID, renewed: set[int], asked: set[int]) -> 
     )
 
 
+def cancel_requests(db: Database, worker_id: UUID, attempt_ids: Collection[int]) -> set[int]:
+    """The open ones among this worker's attempts whose jobs somebody asked to stop. Locks nothing."""
+    rows = db.rows(
+        f"""
+        SELECT jobs_attempt.id FROM jobs_attempt JOIN jobs_job ON jobs_job.id = jobs_attempt.job_id
+        WHERE jobs_attempt.id {db.members("ids")} AND worker_id = %(worker_id)s AND outcome = 'running'
+        AND cancel_requested_at IS NOT NULL
+        """,
+        ids=sorted(attempt_ids),
+        worker_id=worker_id,
+    )
+    return {row[0] for row in rows}
+
+
 def stop_lingering(db: Database, worker_id: UUID, attempt_ids: Collection[int]) -> int:
     """The calls returned: their jobs may be started again."""
     return db.execute(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from jobs.domain.move import Move
 from jobs.domain.status import Status
 from jobs.models.guard import legal_from
@@ -64,18 +62,6 @@ def expire(db: Database, *, limit: int = 1000, actor: str = "scheduler") -> int:
         )
         _report(db, late, dict(moved), Status.CANCELLED, actor)
         return len(moved)
-
-
-def next_due_at(db: Database) -> tuple[datetime, float] | None:
-    """The earliest due instant of a waiting job, and how many seconds from the database's now it lies."""
-    rows = db.rows(
-        f"SELECT run_at, {db.now} FROM jobs_job WHERE status IN {_WAITING} ORDER BY run_at LIMIT 1",
-    )
-    if not rows:
-        return None
-    due_at, now = db.read_instant(rows[0][0]), db.read_instant(rows[0][1])
-    assert due_at is not None and now is not None
-    return due_at, (due_at - now).total_seconds()
 
 
 def _report(

@@ -18,9 +18,7 @@ _COLD = (
 )
 
 
-def prune(
-    db: Database, keep: Mapping[Status, timedelta], *, history_limit: int | None = None, batch: int = 500
-) -> int:
+def prune(db: Database, keep: Mapping[Status, timedelta], *, history_limit: int | None = None, batch: int = 500) -> int:
     """How many jobs one batch deleted: call again until it is 0.
 
     Oldest ends first, per status; then, with `history_limit`, all but the newest that many of each task (never

@@ -36,7 +36,7 @@ class Recorded:
 def record(
     db: Database, worker_id: UUID, closings: Sequence[Closing], *, actor: str, linger_seconds: float = 0.0
 ) -> Recorded:
-    """Close what is still this worker's. Locks attempts, then jobs, each in the order of their ids, skipping held rows."""
+    """Close what is still this worker's. Locks attempts, then jobs, each in id order, skipping held rows."""
     with db.transaction():
         ids = [closing.attempt_id for closing in closings]
         open_ids = lock_attempts(db, ids, "AND worker_id = %(worker_id)s", worker_id=worker_id)
@@ -63,7 +63,10 @@ def lock_attempts(db: Database, attempt_ids: Iterable[int], condition: str = "",
 
 def still_open(db: Database, worker_id: UUID, attempt_ids: Iterable[int]) -> set[int]:
     rows = db.rows(
-        f"SELECT id FROM jobs_attempt WHERE id {db.members('ids')} AND worker_id = %(worker_id)s AND outcome = 'running'",
+        f"""
+        SELECT id FROM jobs_attempt
+        WHERE id {db.members("ids")} AND worker_id = %(worker_id)s AND outcome = 'running'
+        """,
         ids=sorted(attempt_ids),
         worker_id=worker_id,
     )
@@ -144,7 +147,8 @@ def _move_jobs(db: Database, closings: Sequence[Closing]) -> dict[int, datetime 
                ended_at = CASE WHEN closing.ends THEN {db.now} END,
                unique_slot = CASE WHEN closing.ends THEN NULL ELSE unique_slot END,
                cause = CASE WHEN closing.ends AND jobs_job.cause = '' THEN closing.cause ELSE jobs_job.cause END,
-               run_at = CASE WHEN closing.delay_seconds IS NULL THEN run_at ELSE {db.later("closing.delay_seconds")} END,
+               run_at = CASE WHEN closing.delay_seconds IS NULL THEN run_at
+                             ELSE {db.later("closing.delay_seconds")} END,
                failures = jobs_job.failures + closing.failures,
                losses = jobs_job.losses + closing.losses,
                snoozes = jobs_job.snoozes + closing.snoozes,

@@ -38,7 +38,7 @@ def release(
         if not job_ids:
             return set()
         deleted = db.rows(
-            f"DELETE FROM jobs_attempt WHERE id {db.members('ids')} AND job_id {db.members('jobs')} RETURNING id, number",
+            f"DELETE FROM jobs_attempt WHERE id {db.members('ids')} AND job_id {db.members('jobs')} RETURNING id",
             ids=sorted(open_ids),
             jobs=job_ids,
         )

@@ -25,9 +25,7 @@ class Requeued:
     """Refused: another active job holds this unique key."""
 
 
-def requeue(
-    db: Database, job_ids: Collection[int], *, at: datetime | None = None, actor: str = ""
-) -> Requeued:
+def requeue(db: Database, job_ids: Collection[int], *, at: datetime | None = None, actor: str = "") -> Requeued:
     """FAILED, TIMED_OUT and CANCELLED jobs go back, now or at an instant; others are left as they are.
 
     Zeroes failures and losses, clears the cancel request and its cause, runs in the execution it was submitted
@@ -65,10 +63,10 @@ def _requeue_one(db: Database, job_id: int, at: datetime | None, actor: str, req
         id=job_id,
         at=at,
     )
-    for new, task, attempts, moved in rows:
-        requeued.moved[job_id] = Status(new)
-        moved_at = db.read_instant(moved)
-        assert moved_at is not None
-        old = Status(before[0][0])
-        move = Move(job_id, task, old, Status(new), attempts or None, moved_at, actor)
-        report(db, lambda: [move])
+    if not rows:
+        return
+    new, task, attempts, moved = rows[0]
+    moved_at = db.read_instant(moved)
+    assert moved_at is not None
+    requeued.moved[job_id] = Status(new)
+    report(db, lambda: [Move(job_id, task, Status(before[0][0]), Status(new), attempts or None, moved_at, actor)])

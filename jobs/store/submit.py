@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timezone
 
 from jobs.domain.execution import Execution
 from jobs.domain.move import Move
@@ -38,6 +38,8 @@ _PAYLOAD = {
     "retry_max_seconds": "float8",
     "retry_jitter": "bool",
 }
+
+
 @dataclass(frozen=True, slots=True)
 class Submission:
     """One checked call: plain values; JSON columns as text."""
@@ -141,7 +143,9 @@ def _insert_postgresql(db: Database, records: str) -> Rows:
         WITH clock AS MATERIALIZED (SELECT {db.now} AS now),
         input AS MATERIALIZED (
             SELECT nextval(pg_get_serial_sequence('jobs_job', 'id')) AS id, records.*, clock.now,
-                   GREATEST(COALESCE(records.run_at, clock.now + delay_seconds * interval '1 second'), clock.now) AS due_at
+                   GREATEST(
+                       COALESCE(records.run_at, clock.now + delay_seconds * interval '1 second'), clock.now
+                   ) AS due_at
             FROM clock, (SELECT * FROM {db.records("records", _COLUMNS)} ORDER BY position) AS records
         ),
         job AS (
@@ -199,9 +203,8 @@ def _insert_sqlite(db: Database, records: str) -> Rows:
 def _holder(db: Database, key: str | None) -> Receipt | None:
     columns = "id, status, run_at, submitted_at"
     # A running holder is not locked: the engine never waits for a caller.
-    rows = db.rows(
-        f"SELECT {columns} FROM jobs_job WHERE unique_slot = %(key)s AND status IN {_WAITING} {db.lock_and_wait}", key=key
-    ) or db.rows(f"SELECT {columns} FROM jobs_job WHERE unique_slot = %(key)s AND status = 'running'", key=key)
+    holder = f"SELECT {columns} FROM jobs_job WHERE unique_slot = %(key)s AND status"
+    rows = db.rows(f"{holder} IN {_WAITING} {db.lock_and_wait}", key=key) or db.rows(f"{holder} = 'running'", key=key)
     if not rows:
         return None
     job_id, status, run_at, submitted_at = rows[0]

@@ -24,14 +24,14 @@ class WorkerCard:
     slots: dict[Execution, int]
 
 
-def beat(db: Database, card: WorkerCard) -> None:
+def beat(db: Database, card: WorkerCard, *, asleep: bool = False) -> None:
     """Note that the worker lives. Its row is made anew when somebody deleted it."""
-    columns = "id, name, host, pid, role, version, queues, slots, started_at, seen_at"
+    columns = "id, name, host, pid, role, version, queues, slots, asleep, started_at, seen_at"
     db.execute(
         f"""
         INSERT INTO jobs_worker ({columns}) VALUES (
             %(id)s, %(name)s, %(host)s, %(pid)s, %(role)s, %(version)s,
-            CAST(%(queues)s AS {db.json_type}), CAST(%(slots)s AS {db.json_type}), {db.now}, {db.now}
+            CAST(%(queues)s AS {db.json_type}), CAST(%(slots)s AS {db.json_type}), %(asleep)s, {db.now}, {db.now}
         ) ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
         """,
         id=card.id,
@@ -41,6 +41,7 @@ def beat(db: Database, card: WorkerCard) -> None:
         role=card.role,
         version=card.version,
         queues=json.dumps(card.queues),
+        asleep=asleep,
         slots=json.dumps({str(execution): slots for execution, slots in card.slots.items()}),
     )
 
@@ -61,7 +62,5 @@ def forget_silent(db: Database, *, silent_seconds: float) -> int:
 
 def live_roles(db: Database, *, within_seconds: float) -> set[str]:
     """The roles (both, scheduler, worker) of the workers seen within that time."""
-    rows = db.rows(
-        f"SELECT DISTINCT role FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds
-    )
+    rows = db.rows(f"SELECT DISTINCT role FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds)
     return {row[0] for row in rows}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from jobs.domain.execution import Execution
 from jobs.domain.outcome import Failure, LogLine
 from jobs.domain.status import AttemptOutcome, Status
@@ -9,7 +11,8 @@ from jobs.models import Attempt, Payload, Result
 from jobs.models import Failure as FailureRow
 from jobs.store.cancel import cancel
 from jobs.store.extend import begin, extend, stop_lingering
-from jobs.store.promote import expire, next_due_at, promote
+from jobs.store.look import look
+from jobs.store.promote import expire, promote
 from jobs.store.prune import prune
 from jobs.store.reclaim import overdue, reclaim
 from jobs.store.release import release
@@ -37,7 +40,10 @@ def test_a_submitted_job_is_claimed_and_completed(bench: Bench) -> None:
 
 def test_a_batch_keeps_its_order_and_its_payloads(bench: Bench) -> None:
     receipts = bench.submit_all(
-        [bench.submission(arguments=f'{{"args": [{n}], "kwargs": {{}}}}', unique_key=f"k{n}" if n % 3 else None) for n in range(20)]
+        [
+            bench.submission(arguments=f'{{"args": [{n}], "kwargs": {{}}}}', unique_key=f"k{n}" if n % 3 else None)
+            for n in range(20)
+        ]
     )
     stored = Payload.objects.using(bench.alias).in_bulk([receipt.job_id for receipt in receipts])
     assert [stored[receipt.job_id].arguments["args"] for receipt in receipts] == [[n] for n in range(20)]
@@ -63,10 +69,13 @@ def test_an_until_started_key_is_free_once_claimed(bench: Bench) -> None:
 def test_a_later_job_is_promoted_when_due(bench: Bench) -> None:
     receipt = bench.submit(delay_seconds=90.5)
     assert receipt.status is Status.SCHEDULED
-    due = next_due_at(bench.db)
-    assert due is not None and abs(due[1] - 90.5) < 0.01
+    facts = look(bench.db, ["default"])
+    assert facts.due_in is not None
+    assert abs(facts.due_in - 90.5) < 0.01
+    assert not facts.anything
     bench.turn(90)
-    assert promote(bench.db) == 0 and bench.claim() == []
+    assert promote(bench.db) == 0
+    assert bench.claim() == []
     bench.turn(0.6)
     assert promote(bench.db) == 1
     assert [claimed.job_id for claimed in bench.claim()] == [receipt.job_id]
@@ -117,7 +126,10 @@ def test_cancel_ends_a_waiting_job_and_asks_a_running_one(bench: Bench) -> None:
     waiting, running = bench.submit(delay_seconds=60), bench.submit()
     (claimed,) = bench.claim()
     ids = [waiting.job_id, running.job_id, 999_999]
-    assert cancel(bench.db, ids, actor="eve", reason="no") == {waiting.job_id: Status.CANCELLED, running.job_id: Status.RUNNING}
+    assert cancel(bench.db, ids, actor="eve", reason="no") == {
+        waiting.job_id: Status.CANCELLED,
+        running.job_id: Status.RUNNING,
+    }
     assert bench.job(waiting.job_id).cause == "cancelled by eve: no"
     renewal = extend(bench.db, bench.owner.id, {claimed.attempt_id: START}, lease_seconds=60)
     assert renewal.cancel_requested == renewal.renewed == {claimed.attempt_id}
@@ -161,7 +173,8 @@ def test_a_silent_lease_is_reclaimed_and_the_late_outcome_matches_nothing(bench:
     job = bench.job(receipt.job_id)
     assert (job.status, job.losses, job.execution) == (Status.PENDING, 1, Execution.PROCESS)
     late = bench.close(claimed)
-    assert late.lost == {claimed.attempt_id} and bench.status(receipt.job_id) == Status.PENDING
+    assert late.lost == {claimed.attempt_id}
+    assert bench.status(receipt.job_id) == Status.PENDING
 
 
 def test_a_lease_renewed_between_two_looks_is_left_alone(bench: Bench) -> None:
@@ -216,7 +229,8 @@ def test_a_lingering_call_holds_back_the_retry(bench: Bench) -> None:
     bench.turn(1)
     assert promote(bench.db) == 0
     stop_lingering(bench.db, bench.owner.id, [claimed.attempt_id])
-    assert promote(bench.db) == 1 and bench.status(receipt.job_id) == Status.PENDING
+    assert promote(bench.db) == 1
+    assert bench.status(receipt.job_id) == Status.PENDING
 
 
 def test_a_requeue_starts_afresh_and_takes_its_key_again(bench: Bench) -> None:
@@ -236,8 +250,6 @@ def test_a_requeue_starts_afresh_and_takes_its_key_again(bench: Bench) -> None:
 
 
 def test_prune_deletes_by_end_and_by_history_limit(bench: Bench) -> None:
-    from datetime import timedelta
-
     for n in range(6):
         bench.submit(task="a" if n % 2 else "b")
         (claimed,) = bench.claim()

@@ -38,7 +38,12 @@ class Bench:
         return self.submit_all([self.submission(arguments=arguments, **options)])[0]
 
     def submission(self, *, arguments: str = '{"args": [], "kwargs": {}}', **options: Any) -> Submission:
-        defaults: dict[str, Any] = {"task": "tests.work", "queue": "default", "execution": Execution.THREAD, "priority": 0}
+        defaults: dict[str, Any] = {
+            "task": "tests.work",
+            "queue": "default",
+            "execution": Execution.THREAD,
+            "priority": 0,
+        }
         return Submission(arguments=arguments, **{**defaults, **options})
 
     def submit_all(self, submissions: list[Submission]) -> list[Receipt]:

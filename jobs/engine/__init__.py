@@ -1,0 +1,1 @@
+"""Agents that start and stop. They see claims and outcomes, never model instances."""

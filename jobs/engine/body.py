@@ -1,0 +1,204 @@
+"""Run one job's body and say how it ended: the same pipeline in a thread, on the loop and in a child process."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
+from django.db import connections
+
+from jobs.domain.claim import Claim
+from jobs.domain.context import Context
+from jobs.domain.errors import CancelJob, NotStorable, Snooze
+from jobs.domain.failure import TRACEBACK_BYTES, clean_text, describe, system_failure
+from jobs.domain.outcome import MAX_RESULT_BYTES, Ending, Outcome
+from jobs.domain.registry import registry
+from jobs.domain.retry import retry_after
+from jobs.domain.stop import StopReason, StopSignal
+from jobs.domain.strict_json import dumps
+from jobs.domain.task import TaskDefinition
+from jobs.domain.text import shown
+from jobs.engine import log_capture
+from jobs.engine.surroundings import clean_connections, heal_connections
+
+MAX_SNOOZES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A claim with everything its run needs."""
+
+    claim: Claim
+    definition: TaskDefinition
+    context: Context
+    stop: StopSignal
+    rng: random.Random
+
+    def call(self) -> Any:
+        """Decode the arguments and call the function; a coroutine function gives its coroutine."""
+        args, kwargs = self.definition.parameters.decode(self.claim.arguments)
+        if self.definition.options.takes_context:
+            args = [self.context, *args]
+        return self.definition.function(*args, **kwargs)
+
+
+def run(body: Body, *, own_connections: bool = True) -> Outcome:
+    """Run the body in this thread. Never raises, whatever the job does.
+
+    The body gets a fresh context: language, time zone and context variables of one job never reach the next.
+    `own_connections=False` leaves the thread's database connections to the caller.
+    """
+    return contextvars.Context().run(_run, body, own_connections)
+
+
+def _run(body: Body, own_connections: bool) -> Outcome:
+    buffer = log_capture.LogBuffer()
+    log_capture.current.set(buffer)
+    try:
+        if own_connections:
+            heal_connections()
+        result = body.call()
+        if inspect.iscoroutine(result):
+            result = async_to_sync(_awaited)(result)
+        outcome = _returned(body, result)
+        del result
+    except BaseException as exception:  # noqa: BLE001 - whatever a job does is one outcome
+        outcome = _raised(body, exception)
+    if own_connections:
+        outcome = _cleaned(outcome, _never_raising(clean_connections))
+    return replace(outcome, log=buffer.lines())
+
+
+async def _awaited(coroutine: Awaitable[Any]) -> Any:
+    return await coroutine
+
+
+async def arun(body: Body) -> Outcome:
+    """The same on the running loop. The caller gives it a fresh context (a task created in one)."""
+    buffer = log_capture.LogBuffer()
+    log_capture.current.set(buffer)
+    left_open = ""
+    async with ThreadSensitiveContext() as sync_thread:
+        try:
+            coroutine: Awaitable[Any] = body.call()
+            outcome = _returned(body, await coroutine)
+        except BaseException as exception:  # noqa: BLE001 - whatever a job does is one outcome
+            outcome = _raised(body, exception)
+        if sync_thread in SyncToAsync.context_to_thread_executor:
+            left_open = await _in_its_sync_thread(_close_everything)
+    return replace(_cleaned(outcome, left_open), log=buffer.lines())
+
+
+async def _in_its_sync_thread(function: Callable[[], str]) -> str:
+    try:
+        return await sync_to_async(function, thread_sensitive=True)()
+    except BaseException as error:  # noqa: BLE001 - a cancelled task still has to say how its body ended
+        return (
+            "" if isinstance(error, asyncio.CancelledError) else f"its connections could not be closed: {shown(error)}"
+        )
+
+
+def _close_everything() -> str:
+    left_open = clean_connections()
+    # The job's sync thread ends with it; a connection left in it would be nobody's.
+    connections.close_all()
+    return left_open
+
+
+def _never_raising(function: Callable[[], str]) -> str:
+    try:
+        return function()
+    except BaseException as error:  # noqa: BLE001 - cleaning up must not lose the outcome
+        return f"its connections could not be cleaned: {shown(error)}"
+
+
+def _returned(body: Body, result: object) -> Outcome:
+    if body.stop.reason is StopReason.TIMEOUT:
+        return _timed_out(body, None)
+    if not body.claim.store_result or result is None:
+        return Outcome(Ending.COMPLETED)
+    try:
+        return Outcome(Ending.COMPLETED, result=dumps(result, root="result", max_bytes=MAX_RESULT_BYTES))
+    except NotStorable as error:
+        # The work is done: running it again would not make its result storable.
+        return Outcome(Ending.FAILED, failure=system_failure("jobs.ResultNotStorable", str(error)))
+
+
+def _raised(body: Body, exception: BaseException) -> Outcome:
+    """Who fired decides, not the exception's type: a job's own TimeoutError or CancelledError is a failure."""
+    match body.stop.reason:
+        case StopReason.TIMEOUT:
+            return _timed_out(body, exception)
+        case StopReason.CANCEL:
+            return Outcome(Ending.CANCELLED)
+        case StopReason.INTERRUPT | StopReason.LEASE_LOST as reason:
+            return Outcome(Ending.INTERRUPTED, reason=str(reason))
+        case None:
+            return _raised_by_itself(body, exception)
+
+
+def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:
+    if isinstance(exception, CancelJob):
+        return Outcome(Ending.CANCELLED, reason=describe(exception).message[:200] or "cancelled by itself")
+    if isinstance(exception, Snooze):
+        if body.claim.snoozes < MAX_SNOOZES:
+            return Outcome(Ending.SNOOZED, retry_after_seconds=exception.seconds, reason="snoozed")
+        message = f"snoozed {body.claim.snoozes} times: give up"
+        return Outcome(Ending.FAILED, failure=system_failure("jobs.SnoozedTooOften", message))
+    failure = describe(exception)
+    try:
+        retry = delay_before_retry(body.claim, body.definition, exception, body.rng)
+    except BaseException as error:  # noqa: BLE001 - a policy that raises still records the failure
+        why = describe(error)
+        note = f"\n\nThe retry policy itself failed, so there is no retry: {why.exception_class}: {why.message}"
+        failure = replace(failure, traceback=clean_text(failure.traceback + note, TRACEBACK_BYTES))
+        retry = None
+    return Outcome(Ending.FAILED, failure=failure, retry_after_seconds=retry)
+
+
+def _timed_out(body: Body, exception: BaseException | None) -> Outcome:
+    failure = timeout_failure(body.claim)
+    if exception is not None:
+        failure = replace(failure, traceback=describe(exception).traceback)
+    return Outcome(Ending.TIMED_OUT, failure=failure, reason="timed out")
+
+
+def timeout_failure(claim: Claim) -> Any:
+    return system_failure("jobs.TimedOut", f"{claim.task} ran longer than its timeout of {claim.timeout_seconds:g} s")
+
+
+def delay_before_retry(
+    claim: Claim, definition: TaskDefinition, exception: BaseException, rng: random.Random
+) -> float | None:
+    """Numbers from the job's row, as submitted; exception classes and the task's own callable from the code."""
+    return retry_after(
+        definition.options.retry,
+        exception,
+        failures=claim.failures,
+        max_retries=claim.max_retries,
+        base_seconds=claim.retry_base_seconds,
+        max_seconds=claim.retry_max_seconds,
+        jitter=claim.retry_jitter,
+        rng=rng,
+    )
+
+
+def _cleaned(outcome: Outcome, left_open: str) -> Outcome:
+    """A job that left a transaction open did not do what it seems to have done."""
+    if not left_open or outcome.ending is not Ending.COMPLETED:
+        return outcome
+    return Outcome(Ending.FAILED, failure=system_failure("jobs.TransactionLeftOpen", left_open))
+
+
+def run_claim(claim: Claim, context: Context, stop: StopSignal) -> Outcome:
+    """The door for child processes: look the task up, then run it."""
+    definition = registry.find(claim.task)
+    if definition is None:
+        return Outcome(Ending.TASK_NOT_FOUND, reason="the child process does not know the task")
+    return run(Body(claim, definition, context, stop, random.Random()))

@@ -1,0 +1,36 @@
+"""The engine's own connections: READ COMMITTED on PostgreSQL, IMMEDIATE on SQLite, whatever the project sets."""
+
+from __future__ import annotations
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+
+_MARK = "_jobs_engine"
+
+
+def use_engine_connection(alias: str) -> None:
+    """Give this thread a connection of the engine's own; job code runs in other threads and never sees it."""
+    current = connections[alias]
+    if getattr(current, _MARK, False):
+        return
+    current.close()
+    connections[alias] = _engine_copy(current)
+
+
+def _engine_copy(connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
+    settings = {**connection.settings_dict, "OPTIONS": {**connection.settings_dict.get("OPTIONS", {})}}
+    # Kept open between rounds: an age of 0 would reconnect at every turn.
+    settings["CONN_MAX_AGE"] = None
+    settings["ATOMIC_REQUESTS"] = False
+    settings["AUTOCOMMIT"] = True
+    if connection.vendor == "postgresql":
+        options = settings["OPTIONS"]
+        options.pop("isolation_level", None)
+        # A pool would be shared with the jobs, and an agent holds its connection for its whole life.
+        options.pop("pool", None)
+    else:
+        settings["OPTIONS"]["transaction_mode"] = "IMMEDIATE"
+        settings["OPTIONS"].setdefault("timeout", 20)
+    copied = type(connection)(settings, alias=connection.alias)
+    setattr(copied, _MARK, True)
+    return copied

@@ -1,0 +1,226 @@
+"""Promote, claim, hand over, sleep: the loop that decides what runs next in this process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from jobs.domain.claim import Claim
+from jobs.domain.execution import Execution
+from jobs.domain.outcome import Ending, Outcome
+from jobs.engine.executors.port import Executor
+from jobs.engine.in_flight import InFlight
+from jobs.engine.loop import Loop
+from jobs.engine.options import EngineOptions
+from jobs.store.claim import Lane, Owner, claim
+from jobs.store.database import Database, PostgreSQL, database
+from jobs.store.extend import begin, cancel_requests
+from jobs.store.look import Facts, look
+from jobs.store.promote import expire, promote
+from jobs.store.workers import mark_asleep
+
+logger = logging.getLogger(__name__)
+
+AHEAD_LIMIT = 100
+ROUND_LIMIT = 1000
+UNWRITTEN_LIMIT = 5000
+"""Outcomes not written yet, beyond which nothing more is claimed."""
+LOOK_FOR_CANCELS_EVERY = 1.0
+"""On PostgreSQL, where a notification brings them at once."""
+SHORTEST_SLEEP = 0.02
+BUSY_ROUNDS = 20
+
+
+class Dispatcher:
+    def __init__(
+        self,
+        options: EngineOptions,
+        in_flight: InFlight,
+        executors: Mapping[Execution, Executor],
+        *,
+        backlog: Callable[[], int],
+        cancel: Callable[[int], None],
+        prepare: Callable[[], None],
+    ) -> None:
+        self._options = options
+        self._owner = Owner(options.worker_id, options.name)
+        self._in_flight = in_flight
+        self._executors = executors
+        self._backlog = backlog
+        self._cancel = cancel
+        self._queues = list(options.queues)
+        self._unknown: dict[str, float] = {}
+        self._looked_for_cancels_at = float("-inf")
+        self._rounds_since_idle = 0
+        self._hungry = False
+        self.asleep = False
+        self.claimed = 0
+        self.loop = Loop("dispatcher", self._round, prepare=prepare)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether `max_jobs` are claimed."""
+        return self._options.max_jobs is not None and self.claimed >= self._options.max_jobs
+
+    def start(self) -> None:
+        self.loop.start()
+
+    def stop(self, deadline: float) -> None:
+        self.loop.stop(deadline)
+
+    def wake(self) -> None:
+        self.loop.wake()
+
+    def avoid(self, task: str) -> None:
+        """This process does not know the task: leave its jobs to others for a while."""
+        self._unknown[task] = time.monotonic() + self._options.unknown_task_pause
+
+    def slot_freed(self, execution: Execution) -> None:
+        """Wake up for more when the last round left some behind and the waiting claims run out."""
+        ahead = self._in_flight.busy(execution) - self._executors[execution].slots
+        if self._hungry and ahead <= self._worth_ahead(execution) // 5:
+            self.loop.wake()
+
+    def _round(self) -> float:
+        db = database(self._options.alias)
+        if not self.loop.was_woken and not self._rounds_since_idle:
+            # Nobody said anything: one statement tells whether there is anything to do.
+            facts = look(db, self._queues)
+            if not facts.anything:
+                return self._sleep(db, facts)
+        moved = self._promote(db) if self._options.keeps_house else 0
+        claimed = self._claim(db) if self._options.claims else 0
+        self._stop_cancelled(db)
+        self._hand_back_waiting()
+        if moved or claimed:
+            self._rounds_since_idle += 1
+            if self.asleep and self._rounds_since_idle > BUSY_ROUNDS:
+                self._mark_asleep(db, False)
+            return 0.0
+        self._rounds_since_idle = 0
+        return self._sleep(db, None)
+
+    def _promote(self, db: Database) -> int:
+        return expire(db, actor=self._options.name) + promote(db, actor=self._options.name)
+
+    def _claim(self, db: Database) -> int:
+        limits = self._limits()
+        self._hungry = True
+        if not any(sum(limit) for limit in limits.values()):
+            return 0
+        asked_at = time.monotonic()
+        self._unknown = {task: until for task, until in self._unknown.items() if until > asked_at}
+        claims = claim(
+            db,
+            self._owner,
+            self._lanes(limits),
+            limits=limits,
+            lease_seconds=self._options.lease,
+            unknown_tasks=self._unknown,
+        )
+        if claims:
+            # Least recently served first: what this round served goes to the end of the line.
+            served = {one.queue for one in claims}
+            self._queues.sort(key=lambda queue: queue in served)
+        self._hungry = self._left_some(claims, limits)
+        self.claimed += len(claims)
+        for one in claims:
+            self._in_flight.add(one, asked_at)
+        for one in claims:
+            self._hand_over(db, one)
+        return len(claims)
+
+    def _limits(self) -> dict[Execution, tuple[int, int]]:
+        """Per execution: how many slots are free, and how many claims beyond them are worth having now."""
+        room = ROUND_LIMIT
+        if self._backlog() > UNWRITTEN_LIMIT or self.loop.stopping:
+            room = 0
+        if self._options.concurrency is not None:
+            room = min(room, self._options.concurrency - self._in_flight.in_flight())
+        if self._options.max_jobs is not None:
+            room = min(room, self._options.max_jobs - self.claimed)
+        limits = {}
+        for execution, executor in self._executors.items():
+            busy = self._in_flight.busy(execution)
+            free = max(0, min(executor.slots - busy, room))
+            ahead = max(0, min(executor.slots + self._worth_ahead(execution) - busy - free, room - free))
+            if execution is Execution.PROCESS or self._options.concurrency is not None:
+                ahead = 0
+            limits[execution] = (free, ahead)
+            room -= free + ahead
+        return limits
+
+    def _worth_ahead(self, execution: Execution) -> int:
+        """What the slots will finish within `claim_ahead` seconds, by the slowest of the tasks seen lately."""
+        slowest = self._in_flight.slowest_recent_mean(execution)
+        if slowest is None:
+            return 0
+        slots = self._executors[execution].slots
+        return min(AHEAD_LIMIT, int(self._options.claim_ahead * slots / max(slowest, 1e-5)))
+
+    def _lanes(self, limits: Mapping[Execution, tuple[int, int]]) -> list[Lane]:
+        lanes = []
+        for queue in self._queues:
+            most = self._options.queues[queue]
+            left = None if most is None else max(0, most - self._in_flight.busy_in_queue(queue))
+            for execution, (free, ahead) in limits.items():
+                if left is None:
+                    lanes.append(Lane(queue, execution, free, ahead))
+                else:
+                    # A numbered queue is served from its own slots, never ahead of them.
+                    lanes.append(Lane(queue, execution, min(free, left), 0))
+        return lanes
+
+    def _left_some(self, claims: list[Claim], limits: Mapping[Execution, tuple[int, int]]) -> bool:
+        """Whether more may be ready than this round had room for."""
+        if any(most is not None for most in self._options.queues.values()):
+            return True
+        return any(
+            sum(limit) <= sum(one.execution is execution for one in claims) for execution, limit in limits.items()
+        )
+
+    def _hand_over(self, db: Database, one: Claim) -> None:
+        if one.at_most_once and not begin(db, self._options.worker_id, one.attempt_id):
+            self._in_flight.finished(one, Outcome(Ending.UNSTARTED))
+            return
+        self._executors[one.execution].submit(one)
+
+    def _stop_cancelled(self, db: Database) -> None:
+        """Where no notification brings a cancel request, the round does."""
+        if isinstance(db, PostgreSQL) and time.monotonic() < self._looked_for_cancels_at + LOOK_FOR_CANCELS_EVERY:
+            return
+        self._looked_for_cancels_at = time.monotonic()
+        held = {one.claim.attempt_id: one.claim.job_id for one in self._in_flight.held() if not one.cancel_requested}
+        if held:
+            for attempt_id in cancel_requests(db, self._options.worker_id, held):
+                self._cancel(held[attempt_id])
+
+    def _hand_back_waiting(self) -> None:
+        for one in self._in_flight.waiting_longer_than(self._options.hand_back_after):
+            if self._executors[one.execution].withdraw(one.attempt_id):
+                self._in_flight.finished(one, Outcome(Ending.UNSTARTED))
+
+    def _sleep(self, db: Database, facts: Facts | None) -> float:
+        """How long: until the next due instant, at most the poll interval; a wake-up ends it."""
+        saturated = self._options.claims and not any(sum(limit) for limit in self._limits().values())
+        if not self.asleep and not saturated:
+            # Mark, commit, then look once more: what was submitted before the mark sent no hint.
+            self._mark_asleep(db, True)
+            return 0.0
+        sleep = self._options.poll
+        if self._in_flight.anything_waits():
+            sleep = min(sleep, self._options.hand_back_after)
+        if saturated:
+            return sleep
+        facts = facts or look(db, self._queues)
+        if facts.anything and not self._options.claims:
+            return SHORTEST_SLEEP
+        if facts.due_in is not None and self._options.keeps_house:
+            # Overdue although nothing was promoted: its call still lingers, or its row is held.
+            sleep = min(sleep, facts.due_in if facts.due_in > 0 else 0.25)
+        return max(SHORTEST_SLEEP, sleep)
+
+    def _mark_asleep(self, db: Database, asleep: bool) -> None:
+        mark_asleep(db, self._options.worker_id, asleep)
+        self.asleep = asleep

@@ -1,0 +1,166 @@
+"""Run coroutine bodies on one event loop in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import random
+import threading
+import time
+
+from jobs.domain.claim import Claim
+from jobs.domain.context import Context
+from jobs.domain.outcome import Ending, Outcome
+from jobs.domain.registry import Registry
+from jobs.domain.stop import StopReason
+from jobs.engine.body import Body, arun, timeout_failure
+from jobs.engine.executors.port import Listener
+from jobs.engine.executors.run import Run
+from jobs.engine.timekeeper import Timekeeper
+
+logger = logging.getLogger(__name__)
+
+
+class AsyncExecutor:
+    """Bodies beyond the slots wait in the loop for a place, in the order they came."""
+
+    def __init__(
+        self, slots: int, listener: Listener, registry: Registry, timekeeper: Timekeeper, *, cancel_grace: float
+    ) -> None:
+        self.slots = slots
+        self._listener = listener
+        self._registry = registry
+        self._timekeeper = timekeeper
+        self._cancel_grace = cancel_grace
+        self._runs: dict[int, Run] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._places: asyncio.Semaphore | None = None
+        self._stopping = False
+        self._rng = random.Random()
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._stopping = False
+            self._loop = asyncio.new_event_loop()
+            self._places = asyncio.Semaphore(self.slots)
+            self._thread = threading.Thread(target=self._run_loop, name="jobs-async", daemon=True)
+            self._thread.start()
+
+    def submit(self, claim: Claim) -> None:
+        assert self._loop is not None
+        one = Run(claim)
+        self._runs[claim.attempt_id] = one
+        self._loop.call_soon_threadsafe(self._create_task, one)
+
+    def withdraw(self, attempt_id: int) -> bool:
+        one = self._runs.get(attempt_id)
+        if one is not None and one.withdraw():
+            self._runs.pop(attempt_id, None)
+            return True
+        return False
+
+    def stop_run(self, attempt_id: int, reason: StopReason) -> bool:
+        """The task is cancelled; one that swallows it ends on paper after the grace, and lingers."""
+        one = self._runs.get(attempt_id)
+        if one is None or self._loop is None or not one.stop.fire(reason):
+            return False
+        self._loop.call_soon_threadsafe(self._cancel_task, one)
+        self._timekeeper.after(self._cancel_grace, lambda: self._end_on_paper(one))
+        return True
+
+    def stop(self, deadline: float) -> None:
+        thread, loop = self._thread, self._loop
+        if thread is None or loop is None:
+            return
+        for one in list(self._runs.values()):
+            one.stop.fire(StopReason.INTERRUPT)
+            loop.call_soon_threadsafe(self._cancel_task, one)
+        while self._runs and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for one in list(self._runs.values()):
+            self._end_on_paper(one)
+        self._stopping = True
+        loop.call_soon_threadsafe(loop.stop)
+        # A body that blocks the loop cannot be stopped; the thread is a daemon and dies with the process.
+        thread.join(max(0.5, deadline - time.monotonic()))
+        self._thread = None
+
+    def _run_loop(self) -> None:
+        loop = self._loop
+        assert loop is not None
+        asyncio.set_event_loop(loop)
+        while not self._stopping:
+            try:
+                loop.run_forever()
+            except BaseException:
+                # SystemExit in a task that a job started ends run_forever; the jobs on the loop go on.
+                logger.exception("the event loop was interrupted by a job; it goes on")
+        loop.close()
+
+    def _create_task(self, one: Run) -> None:
+        # A fresh context per job: language, time zone and context variables never reach the next one.
+        task = contextvars.Context().run(asyncio.ensure_future, self._execute(one))
+        self._tasks[one.claim.attempt_id] = task
+        task.add_done_callback(lambda _: self._forget(one))
+
+    def _cancel_task(self, one: Run) -> None:
+        task = self._tasks.get(one.claim.attempt_id)
+        if task is not None and one.begun:
+            task.cancel()
+
+    def _forget(self, one: Run) -> None:
+        self._tasks.pop(one.claim.attempt_id, None)
+        self._runs.pop(one.claim.attempt_id, None)
+
+    def _end_on_paper(self, one: Run) -> None:
+        if one.withdraw():
+            self._runs.pop(one.claim.attempt_id, None)
+            self._listener.finished(one.claim, Outcome(Ending.UNSTARTED))
+        elif one.end():
+            self._listener.finished(one.claim, _stopped(one), lingers=True)
+
+    async def _execute(self, one: Run) -> None:
+        assert self._places is not None
+        async with self._places:
+            if not one.begin():
+                return
+            try:
+                outcome = await self._outcome(one)
+            except BaseException as error:  # noqa: BLE001 - a cancel that arrived outside the body
+                logger.debug("attempt %s ended outside its body: %r", one.claim.attempt_id, error)
+                outcome = _stopped(one)
+            if one.end():
+                self._listener.finished(one.claim, outcome)
+            else:
+                self._listener.returned(one.claim)
+
+    async def _outcome(self, one: Run) -> Outcome:
+        claim = one.claim
+        definition = self._registry.find(claim.task)
+        if definition is None:
+            return Outcome(Ending.TASK_NOT_FOUND)
+        refusal = self._listener.may_begin(claim) if one.stop.reason is None else Outcome(Ending.UNSTARTED)
+        if refusal is not None:
+            return refusal
+        self._listener.started(claim)
+        context = Context(
+            job_id=claim.job_id,
+            attempt=claim.number,
+            fence=claim.attempt_id,
+            stop=one.stop,
+            report=lambda progress: self._listener.progressed(claim, progress),
+        )
+        return await arun(Body(claim, definition, context, one.stop, self._rng))
+
+
+def _stopped(one: Run) -> Outcome:
+    match one.stop.reason:
+        case StopReason.TIMEOUT:
+            return Outcome(Ending.TIMED_OUT, failure=timeout_failure(one.claim), reason="timed out")
+        case StopReason.CANCEL:
+            return Outcome(Ending.CANCELLED, reason="cancelled")
+        case _:
+            return Outcome(Ending.INTERRUPTED, reason="its worker stopped")

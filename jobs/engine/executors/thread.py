@@ -1,0 +1,136 @@
+"""Run bodies in a pool of threads, which cannot be killed: a run that will not stop ends on paper and lingers."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import threading
+import time
+
+from django.db import connections
+
+from jobs.domain.claim import Claim
+from jobs.domain.context import Context
+from jobs.domain.outcome import Ending, Outcome
+from jobs.domain.registry import Registry
+from jobs.domain.stop import StopReason
+from jobs.engine.body import Body, run, timeout_failure
+from jobs.engine.executors.port import Listener
+from jobs.engine.executors.run import Run
+from jobs.engine.timekeeper import Timekeeper
+
+logger = logging.getLogger(__name__)
+
+
+class ThreadExecutor:
+    def __init__(
+        self, slots: int, listener: Listener, registry: Registry, timekeeper: Timekeeper, *, cancel_grace: float
+    ) -> None:
+        self.slots = slots
+        self._listener = listener
+        self._registry = registry
+        self._timekeeper = timekeeper
+        self._cancel_grace = cancel_grace
+        self._inbox: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
+        self._runs: dict[int, Run] = {}
+        self._threads: list[threading.Thread] = []
+        self._rng = random.Random()
+
+    def start(self) -> None:
+        for number in range(len(self._threads), self.slots):
+            # Daemons: a thread stuck in a call must not keep the process from ending.
+            thread = threading.Thread(target=self._work, name=f"jobs-thread-{number + 1}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def submit(self, claim: Claim) -> None:
+        one = Run(claim)
+        self._runs[claim.attempt_id] = one
+        self._inbox.put(one)
+
+    def withdraw(self, attempt_id: int) -> bool:
+        one = self._runs.get(attempt_id)
+        if one is not None and one.withdraw():
+            self._runs.pop(attempt_id, None)
+            return True
+        return False
+
+    def stop_run(self, attempt_id: int, reason: StopReason) -> bool:
+        """A function that asks its context can end by itself; at its timeout, or after the grace, it lingers."""
+        one = self._runs.get(attempt_id)
+        if one is None or not one.stop.fire(reason):
+            return False
+        if reason in (StopReason.TIMEOUT, StopReason.LEASE_LOST):
+            self._end_on_paper(one)
+        elif reason is StopReason.CANCEL:
+            self._timekeeper.after(self._cancel_grace, lambda: self._end_on_paper(one))
+        return True
+
+    def stop(self, deadline: float) -> None:
+        for one in list(self._runs.values()):
+            one.stop.fire(StopReason.INTERRUPT)
+        for _ in self._threads:
+            self._inbox.put(None)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        self._threads.clear()
+        for one in list(self._runs.values()):
+            self._end_on_paper(one)
+
+    def _end_on_paper(self, one: Run) -> None:
+        if one.withdraw():
+            self._runs.pop(one.claim.attempt_id, None)
+            self._listener.finished(one.claim, Outcome(Ending.UNSTARTED))
+        elif one.end():
+            self._listener.finished(one.claim, _stopped(one), lingers=True)
+
+    def _work(self) -> None:
+        while (one := self._inbox.get()) is not None:
+            try:
+                self._execute(one)
+            except BaseException:  # the slot must live on
+                logger.exception(
+                    "job %s, attempt %s: the thread executor failed", one.claim.job_id, one.claim.attempt_id
+                )
+            finally:
+                self._runs.pop(one.claim.attempt_id, None)
+            del one
+        connections.close_all()
+
+    def _execute(self, one: Run) -> None:
+        if not one.begin():
+            return
+        outcome = self._outcome(one)
+        if one.end():
+            self._listener.finished(one.claim, outcome)
+        else:
+            self._listener.returned(one.claim)
+
+    def _outcome(self, one: Run) -> Outcome:
+        claim = one.claim
+        definition = self._registry.find(claim.task)
+        if definition is None:
+            return Outcome(Ending.TASK_NOT_FOUND)
+        refusal = self._listener.may_begin(claim) if one.stop.reason is None else Outcome(Ending.UNSTARTED)
+        if refusal is not None:
+            return refusal
+        self._listener.started(claim)
+        context = Context(
+            job_id=claim.job_id,
+            attempt=claim.number,
+            fence=claim.attempt_id,
+            stop=one.stop,
+            report=lambda progress: self._listener.progressed(claim, progress),
+        )
+        return run(Body(claim, definition, context, one.stop, self._rng))
+
+
+def _stopped(one: Run) -> Outcome:
+    match one.stop.reason:
+        case StopReason.TIMEOUT:
+            return Outcome(Ending.TIMED_OUT, failure=timeout_failure(one.claim), reason="timed out; the call goes on")
+        case StopReason.CANCEL:
+            return Outcome(Ending.CANCELLED, reason="cancelled; the call goes on")
+        case _:
+            return Outcome(Ending.INTERRUPTED, reason="its worker stopped; the call went on")

@@ -1,0 +1,70 @@
+"""Keep the log lines that a running job emits, bounded, with its attempt."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from contextvars import ContextVar
+
+from jobs.domain.text import class_path, clean_text, shown
+from jobs.domain.outcome import LogLine
+
+HEAD_LINES, TAIL_LINES = 100, 100
+LINE_CHARACTERS = 2000
+# Our own bookkeeping and Django's query log are not the task's words.
+_NOT_THE_TASKS = ("jobs.engine", "jobs.store", "django.db.backends", "asyncio")
+
+
+class LogBuffer:
+    """The first and the last lines of one attempt; what lies between is counted."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._head: list[LogLine] = []
+        self._tail: deque[LogLine] = deque(maxlen=TAIL_LINES)
+        self._seen = 0
+
+    def add(self, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except Exception as error:  # noqa: BLE001 - arguments that do not fit the format are the job's mistake
+            message = f"{shown(record.msg)} (not formatted: {class_path(type(error))})"
+        line = LogLine(
+            at_seconds=time.monotonic() - self._began,
+            level=record.levelname[:20],
+            logger=clean_text(record.name, 200),
+            message=clean_text(message, LINE_CHARACTERS),
+        )
+        self._seen += 1
+        (self._head if len(self._head) < HEAD_LINES else self._tail).append(line)
+
+    def lines(self) -> tuple[LogLine, ...]:
+        dropped = self._seen - len(self._head) - len(self._tail)
+        if not dropped:
+            return (*self._head, *self._tail)
+        gap = LogLine(self._tail[0].at_seconds, "INFO", "jobs", f"... {dropped} lines left out ...")
+        return (*self._head, gap, *self._tail)
+
+
+current: ContextVar[LogBuffer | None] = ContextVar("jobs_log_buffer", default=None)
+
+
+class _Capture(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        buffer = current.get()
+        if buffer is not None and not record.name.startswith(_NOT_THE_TASKS):
+            buffer.add(record)
+
+
+_capture = _Capture()
+
+
+def install() -> None:
+    """Listen on the root logger. Safe twice."""
+    root = logging.getLogger()
+    if _capture not in root.handlers:
+        root.addHandler(_capture)
+    task_logger = logging.getLogger("jobs.task")
+    if task_logger.level == logging.NOTSET:
+        task_logger.setLevel(logging.INFO)

@@ -1,0 +1,205 @@
+"""Write what became of runs: outcomes and hand-backs, gathered while the last write is under way."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from jobs.domain.closing import Closing
+from jobs.domain.failure import system_failure
+from jobs.domain.status import AttemptOutcome, Status
+from jobs.engine.loop import Loop
+from jobs.store.database import database
+from jobs.store.record import record, still_open
+from jobs.store.release import release
+
+logger = logging.getLogger(__name__)
+
+GROUP = 500
+RETRY_HELD_ROW_AFTER = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """A claim whose body never began."""
+
+    attempt_id: int
+    task_unknown: bool = False
+
+
+Item = Closing | HandBack
+
+
+class Recorder:
+    """Takes items from any thread and writes them in groups. An item leaves only when it is written or read as lost."""
+
+    def __init__(
+        self,
+        alias: str,
+        worker_id: UUID,
+        name: str,
+        *,
+        linger_seconds: float,
+        written: Callable[[int], None],
+        prepare: Callable[[], None],
+    ) -> None:
+        self._alias = alias
+        self._worker_id = worker_id
+        self._name = name
+        self._linger_seconds = linger_seconds
+        self._written = written
+        self._lock = threading.Lock()
+        self._items: deque[Item] = deque()
+        self._unwritten = 0
+        self._empty = threading.Condition(self._lock)
+        self._loop = Loop("recorder", self._work, prepare=prepare)
+
+    @property
+    def loop(self) -> Loop:
+        return self._loop
+
+    @property
+    def backlog(self) -> int:
+        return self._unwritten
+
+    def start(self) -> None:
+        self._loop.start()
+
+    def put(self, item: Item) -> None:
+        with self._lock:
+            self._items.append(item)
+            self._unwritten += 1
+        self._loop.wake()
+
+    def drain(self, deadline: float) -> bool:
+        """Whether everything was written by `deadline`."""
+        with self._empty:
+            return self._empty.wait_for(lambda: self._unwritten == 0, max(0.0, deadline - time.monotonic()))
+
+    def stop(self, deadline: float) -> None:
+        if not self.drain(deadline):
+            logger.warning(
+                "stopping with %s outcomes not written: their leases lapse and the jobs are reclaimed", self._unwritten
+            )
+        self._loop.stop(max(deadline, time.monotonic() + 1.0))
+
+    def _work(self) -> float:
+        group = self._take()
+        if not group:
+            return 3600.0
+        left: Sequence[Item] = group
+        try:
+            left = self._write(group)
+        finally:
+            # What was not written goes back to the front, also when the database failed.
+            self._give_back(left)
+        with self._lock:
+            more = len(self._items) > len(left)
+        return 0.0 if more or not left else RETRY_HELD_ROW_AFTER
+
+    def _take(self) -> list[Item]:
+        with self._lock:
+            return [self._items.popleft() for _ in range(min(GROUP, len(self._items)))]
+
+    def _give_back(self, left: Sequence[Item]) -> None:
+        with self._empty:
+            # To the back: rows that somebody holds must not delay the others.
+            self._items.extend(left)
+            self._unwritten = len(self._items)
+            if not self._unwritten:
+                self._empty.notify_all()
+
+    def _write(self, group: Sequence[Item]) -> list[Item]:
+        """The items that have to be tried again."""
+        closings = [item for item in group if isinstance(item, Closing)]
+        hand_backs = [item for item in group if isinstance(item, HandBack)]
+        left: list[Item] = []
+        if closings:
+            left += self._record(closings)
+        for unknown in (False, True):
+            of_kind = [item for item in hand_backs if item.task_unknown is unknown]
+            if of_kind:
+                left += self._release(of_kind, unknown)
+        return left
+
+    def _record(self, closings: Sequence[Closing]) -> list[Closing]:
+        try:
+            recorded = record(
+                database(self._alias), self._worker_id, closings, actor=self._name, linger_seconds=self._linger_seconds
+            )
+        except (OperationalError, InterfaceError):
+            raise
+        except (DatabaseError, ValueError) as error:
+            return self._record_apart(closings, error)
+        for one in closings:
+            if one.attempt_id in recorded.skipped:
+                continue
+            if one.attempt_id in recorded.lost:
+                logger.warning(
+                    "job %s, attempt %s: the lease is lost, its outcome (%s) is discarded",
+                    one.job_id,
+                    one.attempt_id,
+                    one.outcome,
+                )
+            else:
+                _log_outcome(one, recorded.closed[one.attempt_id])
+            self._written(one.attempt_id)
+        return [one for one in closings if one.attempt_id in recorded.skipped]
+
+    def _record_apart(self, closings: Sequence[Closing], error: Exception) -> list[Closing]:
+        """An error splits the group until the bad row stands alone; that one is recorded without its details."""
+        if len(closings) > 1:
+            middle = len(closings) // 2
+            return self._record(closings[:middle]) + self._record(closings[middle:])
+        closing = closings[0]
+        if closing.result is None and closing.failure is None and not closing.log:
+            raise error
+        logger.error(
+            "job %s, attempt %s: its outcome cannot be stored as it is; recording it without details",
+            closing.job_id,
+            closing.attempt_id,
+            exc_info=error,
+        )
+        return self._record([without_details(closing, error)])
+
+    def _release(self, items: Sequence[HandBack], task_unknown: bool) -> list[HandBack]:
+        ids = [item.attempt_id for item in items]
+        db = database(self._alias)
+        released = release(db, self._worker_id, ids, actor=self._name, task_unknown=task_unknown)
+        missing = set(ids) - released
+        skipped = still_open(db, self._worker_id, missing) if missing else set()
+        for attempt_id in ids:
+            if attempt_id not in skipped:
+                self._written(attempt_id)
+        return [item for item in items if item.attempt_id in skipped]
+
+
+def without_details(closing: Closing, error: Exception) -> Closing:
+    """What can always be stored: a job whose work is done must not run again because of its texts."""
+    failure = system_failure("jobs.OutcomeNotStorable", f"the database refused the outcome's details: {error}")
+    if closing.status is Status.COMPLETED:
+        closing = replace(closing, outcome=AttemptOutcome.FAILED, status=Status.FAILED, failures=1)
+    return replace(closing, result=None, log=(), reason="outcome not storable", failure=failure)
+
+
+def _log_outcome(closing: Closing, status: Status) -> None:
+    where = (closing.job_id, closing.attempt_id, closing.task)
+    failure = closing.failure
+    if failure is None:
+        logger.debug("job %s, attempt %s (%s) ended: %s", *where, status)
+        return
+    what = f"{failure.exception_class}: {failure.message}"
+    if status is Status.RETRY_WAIT:
+        logger.warning(
+            "job %s, attempt %s (%s) failed, next try in %.1f s: %s", *where, closing.delay_seconds or 0.0, what
+        )
+    else:
+        # The traceback as text: the exception itself stayed where it was raised, with its frames.
+        logger.error("job %s, attempt %s (%s) ended %s: %s\n%s", *where, status, what, failure.traceback)

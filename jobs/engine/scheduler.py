@@ -1,0 +1,306 @@
+"""Own the agents of one process: start them in order, stop them in reverse, the recorder last."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+
+from jobs.domain.claim import Claim
+from jobs.domain.execution import Execution
+from jobs.domain.failure import system_failure
+from jobs.domain.move import Listener, listeners
+from jobs.domain.outcome import Ending, Outcome
+from jobs.domain.registry import Registry, registry
+from jobs.domain.stop import StopReason
+from jobs.domain.verdict import closing_for
+from jobs.engine import log_capture
+from jobs.engine.connection import use_engine_connection
+from jobs.engine.dispatcher import Dispatcher
+from jobs.engine.executors.async_loop import AsyncExecutor
+from jobs.engine.executors.port import Executor
+from jobs.engine.executors.process import ProcessExecutor
+from jobs.engine.executors.thread import ThreadExecutor
+from jobs.engine.housekeeper import Housekeeper
+from jobs.engine.in_flight import Held, InFlight
+from jobs.engine.lease_keeper import LeaseKeeper
+from jobs.engine.loop import Loop
+from jobs.engine.options import EngineOptions
+from jobs.engine.recorder import HandBack, Recorder
+from jobs.engine.timekeeper import Timekeeper
+from jobs.engine.waker import Waker
+from jobs.store.count import anything_due, anything_unfinished
+from jobs.store.database import database
+from jobs.store.workers import WorkerCard, beat, leave
+
+logger = logging.getLogger(__name__)
+
+INTERRUPT_GRACE = 0.8
+"""Seconds that runs get to end by themselves once the grace is over."""
+LAST_WRITES = 5.0
+LOOK_WHETHER_DONE_EVERY = 0.05
+
+
+class Scheduler:
+    """Runs inside any process. `start` and `stop` are safe twice; after `stop` make a new one."""
+
+    def __init__(self, options: EngineOptions, tasks: Registry = registry) -> None:
+        self.options = options
+        self._registry = tasks
+        self._timekeeper = Timekeeper()
+        self._state = threading.Lock()
+        self._started = self._stopped = False
+        self._hurry = False
+        self._idle = threading.Event()
+        self._own_listeners: list[Listener] = []
+        self.in_flight = InFlight(
+            registry=tasks,
+            timekeeper=self._timekeeper,
+            start_within=options.lease - min(options.start_margin, options.lease / 4),
+            on_ended=self._ended,
+            on_timeout=lambda claim: self._stop_run(claim, StopReason.TIMEOUT),
+            on_progress=lambda: self._lease_keeper.note_progress(),
+            on_returned=self._returned,
+        )
+        self._executors: Mapping[Execution, Executor] = self._make_executors() if options.claims else {}
+        card = WorkerCard(
+            id=options.worker_id,
+            name=options.name,
+            host=options.host,
+            pid=options.pid,
+            role=options.role,
+            version=options.version,
+            queues=tuple(options.queues) if options.claims else (),
+            slots=dict(options.slots) if options.claims else {},
+        )
+        self._card = card
+        self._recorder = Recorder(
+            options.alias,
+            options.worker_id,
+            options.name,
+            linger_seconds=options.lease,
+            written=self.in_flight.forget,
+            prepare=self._prepare,
+        )
+        self._dispatcher = Dispatcher(
+            options,
+            self.in_flight,
+            self._executors,
+            backlog=lambda: self._recorder.backlog,
+            cancel=self._cancel_running,
+            prepare=self._prepare,
+        )
+        self._lease_keeper = LeaseKeeper(
+            options.alias,
+            card,
+            self.in_flight,
+            lease=options.lease,
+            renew=options.renew,
+            on_cancel=lambda held: self._cancel_running(held.claim.job_id),
+            on_lost=self._lost,
+            is_asleep=lambda: self._dispatcher.asleep,
+            prepare=self._prepare,
+        )
+        self._housekeeper = Housekeeper(options, prepare=self._prepare)
+        self._waker = Waker(
+            options.alias, wake=self._dispatcher.wake, cancelled=self._cancel_running, prepare=self._prepare
+        )
+
+    # -- start and stop
+
+    def start(self) -> None:
+        with self._state:
+            if self._started:
+                return
+            self._started = True
+        log_capture.install()
+        # Before the first round: a submit must find the mark that the dispatcher leaves on this row.
+        beat(database(self.options.alias), self._card)
+        self._timekeeper.start()
+        self._recorder.start()
+        self._lease_keeper.start()
+        for executor in self._executors.values():
+            executor.start()
+        if self.options.keeps_house:
+            self._housekeeper.start()
+        self._dispatcher.start()
+        self._waker.start()
+
+    def stop(self, cancel_running: bool = False, timeout: float | None = None) -> None:
+        """Claim nothing more, let jobs finish for `timeout` seconds (default: the grace), then interrupt them and
+        hand them back. `cancel_running=True` interrupts at once. A second call shortens the grace to nothing."""
+        if cancel_running or self._stopped:
+            self._hurry = True
+        with self._state:
+            if not self._started or self._stopped:
+                return
+            self._stopped = True
+        grace = self.options.grace if timeout is None else timeout
+        self._waker.stop(time.monotonic() + 2.0)
+        self._dispatcher.stop(time.monotonic() + LAST_WRITES)
+        self._withdraw_waiting()
+        self._wait_for_runs(time.monotonic() + grace)
+        self._interrupt_runs()
+        self._recorder.stop(time.monotonic() + LAST_WRITES)
+        self._lease_keeper.stop(time.monotonic() + 2.0)
+        self._housekeeper.stop(time.monotonic() + 2.0)
+        self._timekeeper.stop(time.monotonic() + 1.0)
+        for listener in self._own_listeners:
+            listeners.remove(listener)
+        self._leave()
+
+    def hurry(self) -> None:
+        """End the grace of a stop under way, or to come. Only sets a flag: safe in a signal handler."""
+        self._hurry = True
+
+    def join(self, timeout: float | None = None, *, due_only: bool = False) -> bool:
+        """Whether, within `timeout` seconds, nothing was in flight and nothing waited in the queues served here
+        (`due_only`: nothing was due)."""
+        give_up_at = None if timeout is None else time.monotonic() + timeout
+        db = database(self.options.alias)
+        queues = list(self.options.queues)
+        while True:
+            self._idle.clear()
+            if self._dispatcher.exhausted and self.in_flight.in_flight() == 0 and self._recorder.backlog == 0:
+                return True
+            if self.in_flight.in_flight() == 0 and self._recorder.backlog == 0:
+                left = anything_due(db, queues) if due_only else anything_unfinished(db, queues)
+                if not left:
+                    return True
+            if self._stopped or (give_up_at is not None and time.monotonic() >= give_up_at):
+                return False
+            self._idle.wait(LOOK_WHETHER_DONE_EVERY)
+
+    @property
+    def peak_running(self) -> int:
+        """The most bodies that ran at once in this process."""
+        return self.in_flight.peak_running
+
+    @property
+    def dead_loops(self) -> list[str]:
+        """Names of agents whose thread has ended although nobody stopped them: the process must not live on."""
+        if not self._started or self._stopped:
+            return []
+        return [loop.name for loop in self._loops() if not loop.alive]
+
+    def add_listener(self, listener: Listener) -> None:
+        """`listener(move)` hears of every move that this process makes, after its commit, until `stop`."""
+        self._own_listeners.append(listener)
+        listeners.add(listener)
+
+    # -- what agents tell each other
+
+    def _ended(self, held: Held, outcome: Outcome, lingers: bool) -> None:
+        claim = held.claim
+        if held.lost:
+            if not lingers:
+                self.in_flight.drop(held)
+        elif outcome.ending is Ending.UNSTARTED:
+            self._recorder.put(HandBack(claim.attempt_id))
+        elif outcome.ending is Ending.TASK_NOT_FOUND:
+            self._task_not_found(held)
+        else:
+            self._recorder.put(closing_for(claim, outcome, started_at=held.started_at, lingers=lingers))
+        self._dispatcher.slot_freed(claim.execution)
+        self._idle.set()
+
+    def _task_not_found(self, held: Held) -> None:
+        claim = held.claim
+        self._dispatcher.avoid(claim.task)
+        since = claim.unknown_since
+        waited = (claim.claimed_at - since).total_seconds() if since is not None else 0.0
+        if since is None or waited < self.options.task_not_found_after:
+            logger.warning(
+                "job %s: no task is named %s here; handed back for a worker that knows it", claim.job_id, claim.task
+            )
+            self._recorder.put(HandBack(claim.attempt_id, task_unknown=True))
+            return
+        message = (
+            f"task not found: no worker knew {claim.task} for {waited:.0f} s. Deploy its code, then requeue the job."
+        )
+        outcome = Outcome(
+            Ending.TASK_NOT_FOUND, failure=system_failure("jobs.TaskNotFound", message), reason="task not found"
+        )
+        self._recorder.put(closing_for(claim, outcome, started_at=None))
+
+    def _returned(self, held: Held) -> None:
+        self._lease_keeper.note_returned(held)
+        self._dispatcher.slot_freed(held.claim.execution)
+
+    def _cancel_running(self, job_id: int) -> None:
+        attempt_id = self.in_flight.request_cancel(job_id)
+        if attempt_id is not None:
+            self._stop_attempt(attempt_id, StopReason.CANCEL)
+
+    def _lost(self, held: Held) -> None:
+        held.lost = True
+        logger.warning(
+            "job %s, attempt %s: the lease is lost; its run is stopped and its outcome discarded",
+            held.claim.job_id,
+            held.claim.attempt_id,
+        )
+        self._stop_run(held.claim, StopReason.LEASE_LOST)
+
+    def _stop_run(self, claim: Claim, reason: StopReason) -> None:
+        self._executors[claim.execution].stop_run(claim.attempt_id, reason)
+
+    def _stop_attempt(self, attempt_id: int, reason: StopReason) -> None:
+        for executor in self._executors.values():
+            if executor.stop_run(attempt_id, reason):
+                return
+
+    # -- the parts of a stop
+
+    def _withdraw_waiting(self) -> None:
+        for claim in self.in_flight.waiting_longer_than(0.0):
+            if self._executors[claim.execution].withdraw(claim.attempt_id):
+                self.in_flight.finished(claim, Outcome(Ending.UNSTARTED))
+
+    def _wait_for_runs(self, deadline: float) -> None:
+        while self.in_flight.unfinished() and not self._hurry and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def _interrupt_runs(self) -> None:
+        left = [held.claim for held in self.in_flight.held() if held.ended_at is None]
+        for claim in left:
+            self._stop_run(claim, StopReason.INTERRUPT)
+        if left:
+            logger.info("the grace is over: %s jobs are interrupted and handed back", len(left))
+        deadline = time.monotonic() + INTERRUPT_GRACE
+        for executor in self._executors.values():
+            executor.stop(deadline)
+
+    def _leave(self) -> None:
+        try:
+            leave(database(self.options.alias), self.options.worker_id)
+        except Exception:
+            logger.info("the worker's row could not be removed; it is forgotten by itself", exc_info=True)
+
+    # -- making agents
+
+    def _make_executors(self) -> dict[Execution, Executor]:
+        options = self.options
+        executors: dict[Execution, Executor] = {}
+        for execution, slots in options.slots.items():
+            if slots <= 0:
+                continue
+            match execution:
+                case Execution.THREAD:
+                    executors[execution] = ThreadExecutor(
+                        slots, self.in_flight, self._registry, self._timekeeper, cancel_grace=options.cancel_grace
+                    )
+                case Execution.ASYNC:
+                    executors[execution] = AsyncExecutor(
+                        slots, self.in_flight, self._registry, self._timekeeper, cancel_grace=options.cancel_grace
+                    )
+                case Execution.PROCESS:
+                    executors[execution] = ProcessExecutor(slots, self.in_flight, kill_after=options.cancel_grace)
+        return executors
+
+    def _prepare(self) -> None:
+        use_engine_connection(self.options.alias)
+
+    def _loops(self) -> list[Loop]:
+        loops = [self._recorder.loop, self._lease_keeper.loop, self._dispatcher.loop, self._waker.loop]
+        return [*loops, self._housekeeper.loop] if self.options.keeps_house else loops

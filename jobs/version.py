@@ -1,0 +1,5 @@
+"""The release."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

@@ -1,0 +1,176 @@
+"""Tasks that tests submit; found like any installed app's."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
+from jobs.conf import jobs_settings
+from tests.support.models import Effect
+
+gates: dict[str, threading.Event] = {}
+"""Events by name: a body says where it is, and waits for leave to go on. In this process only."""
+
+
+def gate(name: str) -> threading.Event:
+    return gates.setdefault(name, threading.Event())
+
+
+def note(label: str, job_id: int | None = None, attempt: int | None = None) -> None:
+    Effect.objects.using(jobs_settings().DATABASE).create(label=label, job_id=job_id, attempt=attempt, pid=os.getpid())
+
+
+@job
+def add(a: int, b: int = 0) -> int:
+    return a + b
+
+
+@job
+async def aadd(a: int, b: int = 0) -> int:
+    await asyncio.sleep(0)
+    return a + b
+
+
+@job(execution="process")
+def padd(a: int, b: int = 0) -> int:
+    return a + b
+
+
+@job(takes_context=True)
+def leave_mark(context: Context, label: str) -> None:
+    note(label, context.job_id, context.attempt)
+
+
+@job(takes_context=True)
+def wait_at_gate(context: Context, name: str) -> str:
+    gate(f"{name}:in").set()
+    if not gate(name).wait(30):
+        raise TimeoutError(f"nobody opened {name}")
+    context.check()
+    return name
+
+
+@job(takes_context=True)
+async def await_gate(context: Context, name: str) -> str:
+    gate(f"{name}:in").set()
+    while not gate(name).is_set():
+        await asyncio.sleep(0.01)
+    return name
+
+
+@job(takes_context=True)
+def wait_until_told(context: Context, name: str) -> None:
+    """Cooperates: ends as soon as its context says so."""
+    gate(f"{name}:in").set()
+    for _ in range(3000):
+        context.check()
+        time.sleep(0.01)
+
+
+@job(execution="process", takes_context=True)
+def sleep_in_process(context: Context, seconds: float, label: str = "") -> str:
+    if label:
+        note(label, context.job_id, context.attempt)
+    time.sleep(seconds)
+    return "slept"
+
+
+@job(takes_context=True)
+def sleep_in_thread(context: Context, seconds: float, label: str = "") -> str:
+    if label:
+        note(label, context.job_id, context.attempt)
+    time.sleep(seconds)
+    return "slept"
+
+
+@job(takes_context=True)
+async def sleep_on_loop(context: Context, seconds: float, label: str = "") -> str:
+    if label:
+        await Effect.objects.using(jobs_settings().DATABASE).acreate(
+            label=label, job_id=context.job_id, attempt=context.attempt, pid=os.getpid()
+        )
+    await asyncio.sleep(seconds)
+    return "slept"
+
+
+class Odd(Exception):
+    """Cannot be unpickled: it takes two arguments and hands over one."""
+
+    def __init__(self, a: str, b: str) -> None:
+        super().__init__(f"{a}{b}")
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def _misbehave(how: str) -> Any:
+    match how:
+        case "ok":
+            return "ok"
+        case "exit":
+            sys.exit(0)
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "stop_iteration":
+            raise StopIteration("s")
+        case "base":
+            raise BaseException("base")
+        case "timeout_error":
+            raise TimeoutError("upstream")
+        case "cancelled_error":
+            raise asyncio.CancelledError("own")
+        case "nul":
+            raise ValueError("a\0b \ud800 c")
+        case "huge_message":
+            raise ValueError("x" * 50_000_000)
+        case "huge_result":
+            return "x" * 50_000_000
+        case "nul_result":
+            return {"k": "a\0b"}
+        case "nan_result":
+            return {"loss": float("nan")}
+        case "lambda_result":
+            return lambda: None
+        case "odd":
+            raise Odd("a", "b")
+        case "mute":
+            raise Mute
+        case "non_retryable":
+            raise NonRetryableError("no use")
+        case "cancel_job":
+            raise CancelJob("changed my mind")
+        case "snooze":
+            raise Snooze(3600)
+        case "value_error":
+            raise ValueError("boom")
+    raise AssertionError(how)
+
+
+@job(retry=RetryPolicy(max_retries=2, base_delay=0, jitter=False))
+def misbehave(how: str) -> Any:
+    return _misbehave(how)
+
+
+@job(retry=RetryPolicy(max_retries=2, base_delay=0, jitter=False))
+async def amisbehave(how: str) -> Any:
+    await asyncio.sleep(0)
+    return _misbehave(how)
+
+
+@job(execution="process", retry=RetryPolicy(max_retries=2, base_delay=0, jitter=False))
+def pmisbehave(how: str) -> Any:
+    return _misbehave(how)
+
+
+@job(takes_context=True, retry=RetryPolicy(max_retries=3, base_delay=0, jitter=False))
+def fail_twice(context: Context) -> int:
+    if context.attempt < 3:
+        raise ValueError(f"attempt {context.attempt}")
+    return context.attempt
