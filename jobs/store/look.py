@@ -1,25 +1,40 @@
-"""Look at the records for people: small bounded reads that lock nothing."""
+"""One cheap look at whether there is anything to do: what an idle dispatcher sends."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from jobs.store.database import Database
 
 
-def exception_classes(db: Database, *, limit: int) -> list[str]:
-    """The first `limit` exception classes that ever failed an attempt, in alphabetical order.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    ready: bool
+    """A job in the asked queues is pending."""
+    expired: bool
+    due_in: float | None
+    """Seconds until the first waiting job is due; negative when it is overdue; None when nothing waits for a time."""
 
-    Steps from one class to the next through the index, so it reads `limit` entries and not every failure.
-    """
-    rows = db.rows(
-        """
-        WITH RECURSIVE known (name, number) AS (
-            SELECT min(exception_class), 1 FROM jobs_failure
-            UNION ALL
-            SELECT (SELECT min(exception_class) FROM jobs_failure WHERE exception_class > known.name), number + 1
-            FROM known WHERE known.name IS NOT NULL AND number < %(limit)s
-        )
-        SELECT name FROM known WHERE name IS NOT NULL
+    @property
+    def anything(self) -> bool:
+        return self.ready or self.expired or (self.due_in is not None and self.due_in <= 0)
+
+
+def look(db: Database, queues: Sequence[str]) -> Facts:
+    """One statement over partial indexes. Locks nothing."""
+    ready, expired, due_at, now = db.rows(
+        f"""
+        SELECT EXISTS (SELECT 1 FROM jobs_job WHERE status = 'pending' AND queue {db.members("queues")}),
+               EXISTS (
+                   SELECT 1 FROM jobs_job WHERE status IN ('blocked', 'scheduled', 'pending', 'retry_wait')
+                   AND expires_at IS NOT NULL AND started_at IS NULL AND expires_at <= {db.now}
+               ),
+               (SELECT run_at FROM jobs_job WHERE status IN ('scheduled', 'retry_wait') ORDER BY run_at LIMIT 1),
+               {db.now}
         """,
-        limit=limit,
-    )
-    return [row[0] for row in rows]
+        queues=list(queues),
+    )[0]
+    due, at = db.read_instant(due_at), db.read_instant(now)
+    assert at is not None
+    return Facts(bool(ready), bool(expired), None if due is None else (due - at).total_seconds())
