@@ -18,6 +18,7 @@ from jobs.store.database import Database, PostgreSQL, database
 from jobs.store.extend import begin, cancel_requests
 from jobs.store.look import Facts, look
 from jobs.store.promote import expire, promote
+from jobs.store.release import open_attempts, release
 from jobs.store.workers import mark_asleep
 
 logger = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class Dispatcher:
 
     def _round(self) -> float:
         db = database(self._options.alias)
+        if self.loop.errors:
+            self._hand_back_strays(db)
         if not self.loop.was_woken and not self._rounds_since_idle:
             # Nobody said anything: one statement tells whether there is anything to do.
             facts = look(db, self._queues)
@@ -117,6 +120,11 @@ class Dispatcher:
             self._lanes(limits),
             limits=limits,
             lease_seconds=self._options.lease,
+            queue_room={
+                queue: most - self._in_flight.busy_in_queue(queue)
+                for queue, most in self._options.queues.items()
+                if most is not None
+            },
             unknown_tasks=self._unknown,
         )
         if claims:
@@ -195,6 +203,14 @@ class Dispatcher:
         if held:
             for attempt_id in cancel_requests(db, self._options.worker_id, held):
                 self._cancel(held[attempt_id])
+
+    def _hand_back_strays(self, db: Database) -> None:
+        """A claim whose COMMIT got no answer may have left attempts that are ours and that nobody here holds."""
+        held = {one.claim.attempt_id for one in self._in_flight.held()}
+        strays = open_attempts(db, self._options.worker_id) - held
+        if strays:
+            released = release(db, self._options.worker_id, strays, actor=self._options.name)
+            logger.warning("handed back %s claims whose commit got no answer", len(released))
 
     def _hand_back_waiting(self) -> None:
         for one in self._in_flight.waiting_longer_than(self._options.hand_back_after):

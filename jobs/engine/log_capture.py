@@ -7,8 +7,8 @@ import time
 from collections import deque
 from contextvars import ContextVar
 
-from jobs.domain.text import class_path, clean_text, shown
 from jobs.domain.outcome import LogLine
+from jobs.domain.text import class_path, clean_text, shown
 
 HEAD_LINES, TAIL_LINES = 100, 100
 LINE_CHARACTERS = 2000

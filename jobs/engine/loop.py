@@ -92,7 +92,7 @@ class Loop:
             return sleep
         except (DatabaseError, InterfaceError) as error:
             self._log("%s: the database failed: %s; trying again", self.name, error)
-        except Exception:  # a round must not end the loop
+        except Exception:  # noqa: BLE001 - logged, counted, and the loop goes on
             self._log("%s: a round failed; trying again", self.name, with_traceback=True)
         self.errors += 1
         self._drop_connections()
@@ -113,6 +113,6 @@ class Loop:
         for connection in connections.all(initialized_only=True):
             try:
                 connection.close()
-            except Exception:  # noqa: BLE001 - it is broken: whatever closing it raises
+            except Exception:
                 logger.debug("closing %s failed", connection.alias, exc_info=True)
                 del connections[connection.alias]

@@ -105,8 +105,12 @@ class Recorder:
         return 0.0 if more or not left else RETRY_HELD_ROW_AFTER
 
     def _take(self) -> list[Item]:
+        """A run of items of one kind: what one transaction writes, or none of it."""
         with self._lock:
-            return [self._items.popleft() for _ in range(min(GROUP, len(self._items)))]
+            group: list[Item] = []
+            while self._items and len(group) < GROUP and (not group or _kind(group[0]) == _kind(self._items[0])):
+                group.append(self._items.popleft())
+            return group
 
     def _give_back(self, left: Sequence[Item]) -> None:
         with self._empty:
@@ -119,15 +123,10 @@ class Recorder:
     def _write(self, group: Sequence[Item]) -> list[Item]:
         """The items that have to be tried again."""
         closings = [item for item in group if isinstance(item, Closing)]
-        hand_backs = [item for item in group if isinstance(item, HandBack)]
-        left: list[Item] = []
         if closings:
-            left += self._record(closings)
-        for unknown in (False, True):
-            of_kind = [item for item in hand_backs if item.task_unknown is unknown]
-            if of_kind:
-                left += self._release(of_kind, unknown)
-        return left
+            return [*self._record(closings)]
+        hand_backs = [item for item in group if isinstance(item, HandBack)]
+        return [*self._release(hand_backs, hand_backs[0].task_unknown)]
 
     def _record(self, closings: Sequence[Closing]) -> list[Closing]:
         try:
@@ -179,6 +178,10 @@ class Recorder:
             if attempt_id not in skipped:
                 self._written(attempt_id)
         return [item for item in items if item.attempt_id in skipped]
+
+
+def _kind(item: Item) -> tuple[bool, bool]:
+    return isinstance(item, Closing), isinstance(item, HandBack) and item.task_unknown
 
 
 def without_details(closing: Closing, error: Exception) -> Closing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -66,18 +66,20 @@ def claim(
     *,
     limits: dict[Execution, tuple[int, int]],
     lease_seconds: float,
+    queue_room: Mapping[str, int] | None = None,
     unknown_tasks: Collection[str] = (),
     only_best: bool = False,
 ) -> list[Claim]:
     """At most `limits[execution]` = (free, ahead) jobs per execution, in the order of `lanes`, then of the ready heap.
 
-    Lanes come least recently served first; within a lane the order is rank, due instant, id. Rows that others
-    hold are skipped. The attempts are inserted in the same transaction; job code never runs in it.
+    `queue_room` bounds a queue over all its executions. Lanes come least recently served first; within a lane the
+    order is rank, due instant, id. Rows that others hold are skipped. The attempts are inserted in the same
+    transaction; job code never runs in it.
     `unknown_tasks` are names this process handed back a moment ago. `only_best` takes the one job that comes first
     over all lanes, whatever its execution.
     """
     with db.transaction():
-        taken = _within(_pick(db, lanes, limits, unknown_tasks), lanes, limits)
+        taken = _within(_pick(db, lanes, limits, unknown_tasks), lanes, limits, dict(queue_room or {}))
         if only_best:
             taken = sorted(taken, key=lambda row: (row["rank"], row["run_at"], row["id"]))[:1]
         if not taken:
@@ -162,7 +164,10 @@ def pick_sql(
 
 
 def _within(
-    picked: list[dict[str, Any]], lanes: Sequence[Lane], limits: dict[Execution, tuple[int, int]]
+    picked: list[dict[str, Any]],
+    lanes: Sequence[Lane],
+    limits: dict[Execution, tuple[int, int]],
+    queue_room: dict[str, int],
 ) -> list[dict[str, Any]]:
     """Beyond the free slots keep only what may be claimed ahead; the rest goes back untouched at the commit."""
     taken: list[dict[str, Any]] = []
@@ -170,9 +175,13 @@ def _within(
     per_execution = dict.fromkeys(limits, 0)
     for row in picked:
         lane = lanes[row["lane"]]
+        if queue_room.get(lane.queue, 1) <= 0:
+            continue
         free = per_lane[row["lane"]] < lane.free and per_execution[lane.execution] < limits[lane.execution][0]
         if free or _may_wait(row):
             per_lane[row["lane"]] += 1
+            if lane.queue in queue_room:
+                queue_room[lane.queue] -= 1
             per_execution[lane.execution] += 1
             taken.append(row)
     return taken

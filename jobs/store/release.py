@@ -63,3 +63,11 @@ def release(
             ],
         )
         return {row[0] for row in deleted}
+
+
+def open_attempts(db: Database, worker_id: UUID) -> set[int]:
+    """The ids of every open attempt of this worker, held by the process or not. Locks nothing."""
+    rows = db.rows(
+        "SELECT id FROM jobs_attempt WHERE worker_id = %(worker_id)s AND outcome = 'running'", worker_id=worker_id
+    )
+    return {row[0] for row in rows}

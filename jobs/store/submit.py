@@ -106,8 +106,12 @@ def _submit_batch(db: Database, batch: Sequence[Submission], actor: str) -> list
 
 
 def _insert(db: Database, submissions: Mapping[int, Submission], actor: str) -> dict[int, Receipt]:
-    records = db.encode_records(_record(db, position, one) for position, one in submissions.items())
-    rows = _insert_sqlite(db, records) if isinstance(db, SQLite) else _insert_postgresql(db, records)
+    records = [_record(db, position, one) for position, one in submissions.items()]
+    rows = (
+        _insert_sqlite(db, submissions, records)
+        if isinstance(db, SQLite)
+        else _insert_postgresql(db, db.encode_records(records))
+    )
     receipts = {}
     for position, job_id, status, run_at, submitted_at in rows:
         due, submitted = db.read_instant(run_at), db.read_instant(submitted_at)
@@ -166,36 +170,39 @@ def _insert_postgresql(db: Database, records: str) -> Rows:
     )
 
 
-def _insert_sqlite(db: Database, records: str) -> Rows:
-    source = db.records("records", _COLUMNS)
+def _insert_sqlite(db: Database, submissions: Mapping[int, Submission], records: list[dict[str, object]]) -> Rows:
     with db.transaction():
         inserted = db.rows(
             f"""
             INSERT INTO jobs_job ({_JOB_NAMES}, unique_slot, status, run_at, submitted_at, status_changed_at)
             SELECT {_JOB_NAMES}, unique_key, CASE WHEN run_at > %(now)s THEN 'scheduled' ELSE 'pending' END,
                    MAX(run_at, %(now)s), %(now)s, %(now)s
-            FROM {source} WHERE true ORDER BY position
+            FROM {db.records("records", _COLUMNS)} WHERE true ORDER BY position
             ON CONFLICT (unique_slot) WHERE unique_slot IS NOT NULL DO NOTHING
             RETURNING id, unique_slot, status, run_at, submitted_at
             """,
-            records=records,
+            records=db.encode_records(records),
         )
         # RETURNING cannot name the source row: a key names it, and rows without one come in the order of their ids.
         keyless = iter(sorted(row for row in inserted if row[1] is None))
         by_key = {row[1]: row for row in inserted if row[1] is not None}
         rows: Rows = []
-        for position, key in db.rows(f"SELECT position, unique_key FROM {source} ORDER BY position", records=records):
-            row = next(keyless) if key is None else by_key.pop(key, None)
+        for position, one in submissions.items():
+            row = next(keyless) if one.unique_key is None else by_key.pop(one.unique_key, None)
             if row is not None:
                 rows.append((position, row[0], *row[2:]))
+        job_ids = {row[0]: row[1] for row in rows}
+        columns = {"job_id": "bigint", "execution": "text", **_PAYLOAD}
         db.execute(
             f"""
             INSERT INTO jobs_payload (job_id, submitted_execution, {_PAYLOAD_NAMES})
-            SELECT ids.job_id, execution, {_PAYLOAD_NAMES} FROM {source}
-            JOIN {db.records("ids", {"position": "int", "job_id": "bigint"})} ON ids.position = records.position
+            SELECT job_id, execution, {_PAYLOAD_NAMES} FROM {db.records("records", columns)}
             """,
-            records=records,
-            ids=db.encode_records({"position": row[0], "job_id": row[1]} for row in rows),
+            records=db.encode_records(
+                {"job_id": job_ids[position], **{name: record[name] for name in ("execution", *_PAYLOAD)}}
+                for position, record in zip(submissions, records, strict=True)
+                if position in job_ids
+            ),
         )
     return rows
 

@@ -113,7 +113,7 @@ class Child:
             # Without the fork server the parent hears nothing of this process any more, and takes it for dead. Not set
             # where the parent started us itself: the signal comes when the starting thread ends, not the process.
             die_with_parent(signal.SIGKILL)
-        # The jobs' own child processes start as they would anywhere else, and so stay in this group.
+        # The jobs' own child processes start as they would anywhere else, not from the scheduler's fork server.
         multiprocessing.set_start_method(None, force=True)
         threading.Thread(target=self._watch, name="jobs-parent-watch", daemon=True).start()
 
