@@ -33,8 +33,6 @@ class Claim:
     timeout_seconds: float | None
     at_most_once: bool
     store_result: bool
-    claims_ahead: bool
-    """Whether this job may be claimed before a slot is free for it."""
     expires_at: datetime | None
     """Set only while the job has never started: expiry is before the first start only."""
     claimed_at: datetime

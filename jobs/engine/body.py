@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -28,6 +29,9 @@ from jobs.engine import log_capture
 from jobs.engine.surroundings import clean_connections, heal_connections
 
 MAX_SNOOZES = 1000
+_OUR_MODULES = (__name__, "jobs.domain.task")
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,7 @@ def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:
             return Outcome(Ending.SNOOZED, retry_after_seconds=exception.seconds, reason="snoozed")
         message = f"snoozed {body.claim.snoozes} times: give up"
         return Outcome(Ending.FAILED, failure=system_failure("jobs.SnoozedTooOften", message))
-    failure = describe(exception)
+    failure = describe(_without_our_frames(exception))
     try:
         retry = delay_before_retry(body.claim, body.definition, exception, body.rng)
     except BaseException as error:  # noqa: BLE001 - a policy that raises still records the failure
@@ -159,13 +163,30 @@ def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:
         note = f"\n\nThe retry policy itself failed, so there is no retry: {why.exception_class}: {why.message}"
         failure = replace(failure, traceback=clean_text(failure.traceback + note, TRACEBACK_BYTES))
         retry = None
+    if retry is None:
+        # Here, where the exception still is: so it reaches Sentry and mail_admins with its traceback.
+        logger.error(
+            "job %s, attempt %s (%s) failed, and is not tried again",
+            body.claim.job_id,
+            body.claim.attempt_id,
+            body.claim.task,
+            exc_info=exception,
+        )
     return Outcome(Ending.FAILED, failure=failure, retry_after_seconds=retry)
+
+
+def _without_our_frames(exception: BaseException) -> BaseException:
+    """The traceback begins where the job's own code does."""
+    traceback = exception.__traceback__
+    while traceback is not None and traceback.tb_frame.f_globals.get("__name__") in _OUR_MODULES:
+        traceback = traceback.tb_next
+    return exception if traceback is None else exception.with_traceback(traceback)
 
 
 def _timed_out(body: Body, exception: BaseException | None) -> Outcome:
     failure = timeout_failure(body.claim)
     if exception is not None:
-        failure = replace(failure, traceback=describe(exception).traceback)
+        failure = replace(failure, traceback=describe(_without_our_frames(exception)).traceback)
     return Outcome(Ending.TIMED_OUT, failure=failure, reason="timed out")
 
 

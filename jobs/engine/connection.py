@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import IsolationLevel
 
 _MARK = "_jobs_engine"
 
@@ -25,7 +26,7 @@ def _engine_copy(connection: BaseDatabaseWrapper) -> BaseDatabaseWrapper:
     settings["AUTOCOMMIT"] = True
     if connection.vendor == "postgresql":
         options = settings["OPTIONS"]
-        options.pop("isolation_level", None)
+        options["isolation_level"] = IsolationLevel.READ_COMMITTED
         # A pool would be shared with the jobs, and an agent holds its connection for its whole life.
         options.pop("pool", None)
     else:

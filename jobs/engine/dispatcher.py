@@ -133,8 +133,9 @@ class Dispatcher:
             self._queues.sort(key=lambda queue: queue in served)
         self._hungry = self._left_some(claims, limits)
         self.claimed += len(claims)
-        for one in claims:
-            self._in_flight.add(one, asked_at)
+        noticed = {one.attempt_id: one.job_id for one in claims if self._in_flight.add(one, asked_at)}
+        if noticed:
+            self._cancel_requested_among(db, noticed)
         for one in claims:
             self._hand_over(db, one)
         return len(claims)
@@ -201,8 +202,12 @@ class Dispatcher:
         self._looked_for_cancels_at = time.monotonic()
         held = {one.claim.attempt_id: one.claim.job_id for one in self._in_flight.held() if not one.cancel_requested}
         if held:
-            for attempt_id in cancel_requests(db, self._options.worker_id, held):
-                self._cancel(held[attempt_id])
+            self._cancel_requested_among(db, held)
+
+    def _cancel_requested_among(self, db: Database, held: Mapping[int, int]) -> None:
+        """`held` maps attempt ids to job ids."""
+        for attempt_id in cancel_requests(db, self._options.worker_id, held):
+            self._cancel(held[attempt_id])
 
     def _hand_back_strays(self, db: Database) -> None:
         """A claim whose COMMIT got no answer may have left attempts that are ours and that nobody here holds."""

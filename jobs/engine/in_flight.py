@@ -82,13 +82,13 @@ class InFlight:
 
     # -- what the dispatcher asks
 
-    def add(self, claim: Claim, asked_at: float) -> None:
+    def add(self, claim: Claim, asked_at: float) -> bool:
+        """Whether a cancel notice for the job came before its claim did: then the database must be asked."""
         with self._lock:
-            held = Held(claim, asked_at)
-            held.cancel_requested = self._early_cancels.pop(claim.job_id, None) is not None
-            self._held[claim.attempt_id] = held
+            self._held[claim.attempt_id] = Held(claim, asked_at)
             self._busy[claim.execution] += 1
             self._busy_by_queue[claim.queue] = self._busy_by_queue.get(claim.queue, 0) + 1
+            return self._early_cancels.pop(claim.job_id, None) is not None
 
     def busy(self, execution: Execution) -> int:
         """Claims handed to the executor whose slots are not free again, lingering ones included."""
@@ -154,6 +154,7 @@ class InFlight:
             held.began_at = time.monotonic()
             self._running += 1
             self.peak_running = max(self.peak_running, self._running)
+        logger.debug("job %s, attempt %s (%s) starts", claim.job_id, claim.attempt_id, claim.task)
         if claim.timeout_seconds is not None:
             held.forget_timeout = self._timekeeper.after(claim.timeout_seconds, lambda: self._on_timeout(claim))
 

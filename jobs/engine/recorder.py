@@ -204,5 +204,6 @@ def _log_outcome(closing: Closing, status: Status) -> None:
             "job %s, attempt %s (%s) failed, next try in %.1f s: %s", *where, closing.delay_seconds or 0.0, what
         )
     else:
-        # The traceback as text: the exception itself stayed where it was raised, with its frames.
-        logger.error("job %s, attempt %s (%s) ended %s: %s\n%s", *where, status, what, failure.traceback)
+        # A job's own exception was logged as ERROR where it was raised, with its traceback.
+        level = logging.ERROR if failure.exception_class.startswith("jobs.") else logging.INFO
+        logger.log(level, "job %s, attempt %s (%s) ended %s: %s", *where, status, what)

@@ -221,7 +221,6 @@ def _claims(db: Database, taken: list[dict[str, Any]], opened: Rows, payloads: R
                 timeout_seconds=row["timeout_seconds"],
                 at_most_once=bool(row["at_most_once"]),
                 store_result=bool(row["store_result"]),
-                claims_ahead=_may_wait(row),
                 expires_at=None if row["started_at"] else db.read_instant(row["expires_at"]),
                 claimed_at=claimed,
                 unknown_since=db.read_instant(row["unknown_since"]),

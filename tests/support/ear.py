@@ -39,7 +39,6 @@ def claim(task: str, *args: Any, timeout_seconds: float | None = 60) -> Claim:
         timeout_seconds=timeout_seconds,
         at_most_once=False,
         store_result=True,
-        claims_ahead=False,
         expires_at=None,
         claimed_at=datetime(2027, 3, 1, 12, 0, tzinfo=timezone.utc),
         unknown_since=None,

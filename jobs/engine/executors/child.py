@@ -52,12 +52,22 @@ class ChildSettings:
     has_fork_server: bool
 
 
+class ChildStop(StopSignal):
+    """Lets the runner say that the body has returned: a cancel that comes now must not spoil its success."""
+
+    __slots__ = ("body_over",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body_over = False
+
+
 class Run:
     """The body that is running now."""
 
     def __init__(self, claim: Claim, tell: Callable[[message.Message], None]) -> None:
         self.claim = claim
-        self.stop = StopSignal()
+        self.stop = ChildStop()
         self.signalled = False
         self.interruptible = False
         """Whether the main thread is inside the runner, so that JobCancelled may be raised there."""
@@ -184,7 +194,7 @@ class Child:
             return  # not from the parent: systemd signals every process of a unit, and the grace time is the worker's
         run.signalled = True
         run.stop.fire(reason)
-        if run.interruptible:
+        if run.interruptible and not run.stop.body_over:
             run.interruptible = False
             raise JobCancelled(f"job {run.claim.job_id}: asked to stop ({reason})")
 
