@@ -18,7 +18,7 @@ from jobs.domain.claim import Claim
 from jobs.domain.context import Context
 from jobs.domain.errors import CancelJob, NotStorable, Snooze
 from jobs.domain.failure import TRACEBACK_BYTES, clean_text, describe, system_failure
-from jobs.domain.outcome import MAX_RESULT_BYTES, Ending, Outcome
+from jobs.domain.outcome import MAX_RESULT_BYTES, Ending, Failure, Outcome
 from jobs.domain.registry import registry
 from jobs.domain.retry import retry_after
 from jobs.domain.stop import StopReason, StopSignal
@@ -190,7 +190,7 @@ def _timed_out(body: Body, exception: BaseException | None) -> Outcome:
     return Outcome(Ending.TIMED_OUT, failure=failure, reason="timed out")
 
 
-def timeout_failure(claim: Claim) -> Any:
+def timeout_failure(claim: Claim) -> Failure:
     return system_failure("jobs.TimedOut", f"{claim.task} ran longer than its timeout of {claim.timeout_seconds:g} s")
 
 

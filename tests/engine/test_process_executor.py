@@ -277,9 +277,10 @@ def test_signals_sent_to_every_process_do_not_disturb_a_running_body(make: Make,
 
 def test_a_copy_that_a_body_forked_off_does_not_answer(make: Make, ear: Ear) -> None:
     executor = make()
-    assert result(run(executor, ear, "fork_and_return")) == "from one of two"
-    pids = {result(run(executor, ear, "pid")) for _ in range(10)}
-    assert len(pids) == 1
+    copy = result(run(executor, ear, "fork_and_return"))
+    assert isinstance(copy, int)
+    assert copy > 0
+    wait_until(lambda: is_gone(copy), timeout=5)
 
 
 def test_a_job_ends_its_own_helper_with_sigterm(make: Make, ear: Ear) -> None:

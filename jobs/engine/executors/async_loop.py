@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import random
 import threading
 import time
 
 from jobs.domain.claim import Claim
-from jobs.domain.context import Context
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.registry import Registry
 from jobs.domain.stop import StopReason
-from jobs.engine.body import Body, arun, timeout_failure
+from jobs.engine.body import arun
+from jobs.engine.executors import verdict
+from jobs.engine.executors.opening import opened
 from jobs.engine.executors.port import Listener
 from jobs.engine.executors.run import Run
 from jobs.engine.timekeeper import Timekeeper
@@ -39,7 +39,6 @@ class AsyncExecutor:
         self._thread: threading.Thread | None = None
         self._places: asyncio.Semaphore | None = None
         self._stopping = False
-        self._rng = random.Random()
 
     def start(self) -> None:
         if self._thread is None:
@@ -120,7 +119,9 @@ class AsyncExecutor:
             self._runs.pop(one.claim.attempt_id, None)
             self._listener.finished(one.claim, Outcome(Ending.UNSTARTED))
         elif one.end():
-            self._listener.finished(one.claim, _stopped(one), lingers=True)
+            self._listener.finished(
+                one.claim, verdict.stopped(one.claim, one.stop.reason, "; its task goes on"), lingers=True
+            )
 
     async def _execute(self, one: Run) -> None:
         assert self._places is not None
@@ -128,39 +129,12 @@ class AsyncExecutor:
             if not one.begin():
                 return
             try:
-                outcome = await self._outcome(one)
+                body = opened(one, self._registry, self._listener)
+                outcome = body if isinstance(body, Outcome) else await arun(body)
             except BaseException as error:  # noqa: BLE001 - a cancel that arrived outside the body
                 logger.debug("attempt %s ended outside its body: %r", one.claim.attempt_id, error)
-                outcome = _stopped(one)
+                outcome = verdict.stopped(one.claim, one.stop.reason)
             if one.end():
                 self._listener.finished(one.claim, outcome)
             else:
                 self._listener.returned(one.claim)
-
-    async def _outcome(self, one: Run) -> Outcome:
-        claim = one.claim
-        definition = self._registry.find(claim.task)
-        if definition is None:
-            return Outcome(Ending.TASK_NOT_FOUND)
-        refusal = self._listener.may_begin(claim) if one.stop.reason is None else Outcome(Ending.UNSTARTED)
-        if refusal is not None:
-            return refusal
-        self._listener.started(claim)
-        context = Context(
-            job_id=claim.job_id,
-            attempt=claim.number,
-            fence=claim.attempt_id,
-            stop=one.stop,
-            report=lambda progress: self._listener.progressed(claim, progress),
-        )
-        return await arun(Body(claim, definition, context, one.stop, self._rng))
-
-
-def _stopped(one: Run) -> Outcome:
-    match one.stop.reason:
-        case StopReason.TIMEOUT:
-            return Outcome(Ending.TIMED_OUT, failure=timeout_failure(one.claim), reason="timed out")
-        case StopReason.CANCEL:
-            return Outcome(Ending.CANCELLED, reason="cancelled")
-        case _:
-            return Outcome(Ending.INTERRUPTED, reason="its worker stopped")

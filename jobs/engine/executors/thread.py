@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import queue
-import random
 import threading
 import time
 
 from django.db import connections
 
 from jobs.domain.claim import Claim
-from jobs.domain.context import Context
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.registry import Registry
 from jobs.domain.stop import StopReason
-from jobs.engine.body import Body, run, timeout_failure
+from jobs.engine.body import run
+from jobs.engine.executors import verdict
+from jobs.engine.executors.opening import opened
 from jobs.engine.executors.port import Listener
 from jobs.engine.executors.run import Run
 from jobs.engine.timekeeper import Timekeeper
@@ -35,7 +35,6 @@ class ThreadExecutor:
         self._inbox: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._runs: dict[int, Run] = {}
         self._threads: list[threading.Thread] = []
-        self._rng = random.Random()
 
     def start(self) -> None:
         for number in range(len(self._threads), self.slots):
@@ -83,7 +82,9 @@ class ThreadExecutor:
             self._runs.pop(one.claim.attempt_id, None)
             self._listener.finished(one.claim, Outcome(Ending.UNSTARTED))
         elif one.end():
-            self._listener.finished(one.claim, _stopped(one), lingers=True)
+            self._listener.finished(
+                one.claim, verdict.stopped(one.claim, one.stop.reason, "; its call goes on"), lingers=True
+            )
 
     def _work(self) -> None:
         while (one := self._inbox.get()) is not None:
@@ -101,36 +102,10 @@ class ThreadExecutor:
     def _execute(self, one: Run) -> None:
         if not one.begin():
             return
-        outcome = self._outcome(one)
+        body = opened(one, self._registry, self._listener)
+        outcome = body if isinstance(body, Outcome) else run(body)
+        del body
         if one.end():
             self._listener.finished(one.claim, outcome)
         else:
             self._listener.returned(one.claim)
-
-    def _outcome(self, one: Run) -> Outcome:
-        claim = one.claim
-        definition = self._registry.find(claim.task)
-        if definition is None:
-            return Outcome(Ending.TASK_NOT_FOUND)
-        refusal = self._listener.may_begin(claim) if one.stop.reason is None else Outcome(Ending.UNSTARTED)
-        if refusal is not None:
-            return refusal
-        self._listener.started(claim)
-        context = Context(
-            job_id=claim.job_id,
-            attempt=claim.number,
-            fence=claim.attempt_id,
-            stop=one.stop,
-            report=lambda progress: self._listener.progressed(claim, progress),
-        )
-        return run(Body(claim, definition, context, one.stop, self._rng))
-
-
-def _stopped(one: Run) -> Outcome:
-    match one.stop.reason:
-        case StopReason.TIMEOUT:
-            return Outcome(Ending.TIMED_OUT, failure=timeout_failure(one.claim), reason="timed out; the call goes on")
-        case StopReason.CANCEL:
-            return Outcome(Ending.CANCELLED, reason="cancelled; the call goes on")
-        case _:
-            return Outcome(Ending.INTERRUPTED, reason="its worker stopped; the call went on")

@@ -1,4 +1,4 @@
-"""How a process run ended when the body is not the one to say."""
+"""How a run ended when the body is not the one to say."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from jobs.engine.body import timeout_failure
 NOT_PLAIN = "jobs.ResultNotStorable"
 
 
-def stopped(claim: Claim, reason: StopReason) -> Outcome:
-    """A body that we stopped: whoever fired decides what that is called."""
+def stopped(claim: Claim, reason: StopReason | None, tail: str = "") -> Outcome:
+    """A body that we stopped: whoever fired decides what that is called. `tail` ends the line for people."""
     match reason:
         case StopReason.TIMEOUT:
-            return Outcome(Ending.TIMED_OUT, failure=timeout_failure(claim), reason="timed out")
+            return Outcome(Ending.TIMED_OUT, failure=timeout_failure(claim), reason=f"timed out{tail}")
         case StopReason.CANCEL:
-            return Outcome(Ending.CANCELLED, reason="cancelled while running")
-        case StopReason.INTERRUPT:
-            return Outcome(Ending.INTERRUPTED, reason="the worker stops")
+            return Outcome(Ending.CANCELLED, reason=f"cancelled while running{tail}")
         case StopReason.LEASE_LOST:
-            return Outcome(Ending.INTERRUPTED, reason="the lease is lost")
+            return Outcome(Ending.INTERRUPTED, reason=f"the lease is lost{tail}")
+        case StopReason.INTERRUPT | None:
+            return Outcome(Ending.INTERRUPTED, reason=f"the worker stops{tail}")
 
 
 def forestalled(reason: StopReason) -> Outcome:
