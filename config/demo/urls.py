@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from config.demo import views
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("demo/orders/", views.orders, name="demo-orders"),
+    path("demo/ping/", views.ping, name="demo-ping"),
+]

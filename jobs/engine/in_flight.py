@@ -31,6 +31,8 @@ class Held:
     claim: Claim
     asked_at: float
     """Monotonic instant before the claim was sent: the lease is judged from there."""
+    answered_at: float
+    """Monotonic instant after the claim's answer: `claimed_at` lies before it, however long the claim waited."""
     began_at: float | None = None
     ended_at: float | None = None
     cancel_requested: bool = False
@@ -43,10 +45,11 @@ class Held:
 
     @property
     def started_at(self) -> datetime | None:
-        """By the database's clock, as nearly as this host can tell: the claim's instant plus monotonic time."""
+        """By the database's clock, as nearly as this host can tell, and never after the end: the claim's instant
+        plus the monotonic time since its answer."""
         if self.began_at is None:
             return None
-        return self.claim.claimed_at + timedelta(seconds=max(0.0, self.began_at - self.asked_at))
+        return self.claim.claimed_at + timedelta(seconds=max(0.0, self.began_at - self.answered_at))
 
 
 class InFlight:
@@ -85,7 +88,7 @@ class InFlight:
     def add(self, claim: Claim, asked_at: float) -> bool:
         """Whether a cancel notice for the job came before its claim did: then the database must be asked."""
         with self._lock:
-            self._held[claim.attempt_id] = Held(claim, asked_at)
+            self._held[claim.attempt_id] = Held(claim, asked_at, time.monotonic())
             self._busy[claim.execution] += 1
             self._busy_by_queue[claim.queue] = self._busy_by_queue.get(claim.queue, 0) + 1
             return self._early_cancels.pop(claim.job_id, None) is not None

@@ -1,0 +1,1 @@
+"""Commands of the sample project, one per file."""

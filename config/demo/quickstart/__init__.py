@@ -1,0 +1,1 @@
+"""What `manage.py quickstart` is made of."""

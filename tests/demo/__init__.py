@@ -1,0 +1,1 @@
+"""The sample project: its tasks, its view and receiver, and the quickstart."""
