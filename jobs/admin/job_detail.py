@@ -1,0 +1,133 @@
+"""What the page of one job shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from jobs import api
+from jobs.admin.call_text import pretty
+from jobs.admin.condition import condition, outcome, span
+from jobs.domain.status import BADLY_ENDED, TERMINAL
+from jobs.models import Attempt, Job, Payload
+
+SHOWN_ATTEMPTS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt as the page shows it."""
+
+    attempt: Attempt
+    outcome: str
+    took: str
+    failure: Any
+    log: list[Any]
+    is_open: bool
+    """Whether its details are unfolded."""
+
+    @property
+    def has_details(self) -> bool:
+        return bool(self.failure or self.log)
+
+
+def job_page(job: Job) -> dict[str, Any]:
+    """The context of the template. Raises JobNotFound when the job was pruned meanwhile."""
+    payload = Payload.objects.using(job._state.db).filter(pk=job.pk).first()
+    runs = _runs(job)
+    return {
+        "job": job,
+        "condition": condition(job),
+        "explanation": api.explain(job),
+        "arguments": pretty(payload.arguments) if payload else "",
+        "result": _result(job),
+        "options": list(_options(job, payload)),
+        "counters": list(_counters(job)),
+        "runs": runs,
+        "hidden_attempts": max(0, job.attempts - len(runs)),
+        "can_end": job.status not in TERMINAL,
+        "can_go_back": job.status in BADLY_ENDED,
+    }
+
+
+def _runs(job: Job) -> list[Run]:
+    newest = Attempt.objects.using(job._state.db).filter(job=job).select_related("failure", "captured_log")
+    rows = list(newest.order_by("-number")[:SHOWN_ATTEMPTS])
+    return [
+        Run(
+            attempt=attempt,
+            outcome=outcome(attempt),
+            took=_took(attempt),
+            failure=_beside(attempt, "failure"),
+            log=getattr(_beside(attempt, "captured_log"), "lines", []),
+            is_open=position == 0,
+        )
+        for position, attempt in enumerate(rows)
+    ]
+
+
+def _took(attempt: Attempt) -> str:
+    if attempt.started_at is None or attempt.ended_at is None:
+        return ""
+    return span((attempt.ended_at - attempt.started_at).total_seconds())
+
+
+def _beside(attempt: Attempt, name: str) -> Any:
+    try:
+        return getattr(attempt, name)
+    except ObjectDoesNotExist:
+        return None
+
+
+def _result(job: Job) -> str | None:
+    """None: it returned nothing, or its result is not kept."""
+    try:
+        return pretty(job.stored_result.value)
+    except ObjectDoesNotExist:
+        return None
+
+
+def _options(job: Job, payload: Payload | None) -> Iterator[tuple[str, str | int | datetime]]:
+    """What it was submitted with, without what was left out."""
+    yield _("Queue"), job.queue
+    yield _("Priority"), job.priority
+    yield _("Execution"), job.get_execution_display()
+    yield _("Submitted at"), job.submitted_at
+    yield (_("Was due at") if job.status in TERMINAL else _("Due at")), job.run_at
+    for name, at in (
+        (_("First started at"), job.started_at),
+        (_("Ended at"), job.ended_at),
+        (_("Deadline"), job.deadline),
+        (_("Not started after"), job.expires_at),
+        (_("Asked to stop at"), job.cancel_requested_at),
+    ):
+        if at is not None:
+            yield name, at
+    yield _("Timeout"), span(job.timeout_seconds) if job.timeout_seconds is not None else _("none")
+    if job.at_most_once:
+        yield _("Delivery"), _("at most once")
+    if job.unique_key is not None:
+        held = _("held by this job") if job.unique_slot is not None else _("not held any more")
+        yield _("Unique key"), f"{job.unique_key} ({held})"
+    for name, value in ((_("Tags"), payload.tags), (_("Meta"), payload.meta)) if payload else ():
+        if value:
+            yield name, pretty(value)
+
+
+def _counters(job: Job) -> Iterator[tuple[str, str]]:
+    yield _("Attempts"), str(job.attempts)
+    retries = ngettext("up to %d retry", "up to %d retries", job.max_retries) % job.max_retries
+    yield _("Failures"), f"{job.failures} ({retries if job.max_retries else _('no retries')})"
+    for name, count in (
+        (_("Losses"), job.losses),
+        (_("Snoozes"), job.snoozes),
+        (_("Interruptions"), job.interruptions),
+    ):
+        if count:
+            yield name, str(count)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from jobs import Task
+from jobs.domain.registry import registry
+from tests.support.store import Bench
+
+Login = Callable[..., Client]
+
+
+@pytest.fixture
+def bench(database: str) -> Bench:
+    return Bench(database)
+
+
+@pytest.fixture
+def login() -> Login:
+    """A client of a member of the staff with just these permissions, by their codenames."""
+
+    def as_member(*permissions: str, enforce_csrf_checks: bool = False) -> Client:
+        user = User.objects.create_user(f"member-{'-'.join(permissions)}"[:150], is_staff=True)
+        found = list(Permission.objects.filter(codename__in=permissions, content_type__app_label="jobs"))
+        assert len(found) == len(permissions)
+        user.user_permissions.set(found)
+        client = Client(enforce_csrf_checks=enforce_csrf_checks)
+        client.force_login(user)
+        return client
+
+    return as_member
+
+
+@pytest.fixture
+def receipt_task() -> Iterator[Task[Any, Any]]:
+    def send_receipt(order: int, *, copy_to: str | None = None) -> None:
+        """Send the receipt of one order."""
+
+    yield Task(send_receipt, name="tests.send_receipt", queue="mail", priority=50)
+    registry.remove("tests.send_receipt")
