@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -20,17 +19,16 @@ from django.db import connections
 from django.utils.module_loading import import_string
 
 from jobs.domain.claim import Claim
-from jobs.domain.context import Context, Progress
+from jobs.domain.context import Context
 from jobs.domain.errors import JobCancelled
 from jobs.domain.failure import describe
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.stop import StopSignal
 from jobs.engine.executors import message, verdict
 from jobs.engine.executors.board import READY, UNUSABLE, Board
+from jobs.engine.executors.child_run import ChildRun
 from jobs.engine.executors.fork_server import die_with_parent
 
-PROGRESS_INTERVAL = 0.2
-"""Seconds between two reports of progress."""
 WATCH_INTERVAL = 1.0
 """Seconds; how long progress that was held back may stay unseen."""
 
@@ -52,53 +50,6 @@ class ChildSettings:
     has_fork_server: bool
 
 
-class ChildStop(StopSignal):
-    """Lets the runner say that the body has returned: a cancel that comes now must not spoil its success."""
-
-    __slots__ = ("body_over",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body_over = False
-
-
-class Run:
-    """The body that is running now."""
-
-    def __init__(self, claim: Claim, tell: Callable[[message.Message], None]) -> None:
-        self.claim = claim
-        self.stop = ChildStop()
-        self.signalled = False
-        self.interruptible = False
-        """Whether the main thread is inside the runner, so that JobCancelled may be raised there."""
-        self.context = Context(
-            job_id=claim.job_id, attempt=claim.number, fence=claim.attempt_id, stop=self.stop, report=self._report
-        )
-        self._tell = tell
-        self._lock = threading.Lock()
-        self._reported_at = 0.0
-        self._held_back: Progress | None = None
-
-    def _report(self, progress: Progress) -> None:
-        with self._lock:
-            self._held_back = progress
-            if time.monotonic() - self._reported_at < PROGRESS_INTERVAL:
-                return
-        self.flush()
-
-    def flush(self) -> None:
-        progress = self.take_progress()
-        if progress is not None:
-            self._reported_at = time.monotonic()
-            self._tell(message.Progressed(self.claim.attempt_id, progress))
-
-    def take_progress(self) -> Progress | None:
-        """The newest progress that was not told yet."""
-        with self._lock:
-            progress, self._held_back = self._held_back, None
-            return progress
-
-
 class Child:
     """This process as the parent knows it."""
 
@@ -107,7 +58,7 @@ class Child:
         self._settings = settings
         self._board = board
         self._channel = channel
-        self._run: Run | None = None
+        self._run: ChildRun | None = None
         self._runner: Runner | None = None
         self._handlers: dict[signal.Signals, Any] = {}
         self._folder, self._umask = os.getcwd(), os.umask(0o22)
@@ -149,7 +100,7 @@ class Child:
         """
         assert self._runner is not None
         self._clean_up()
-        run = self._run = Run(claim, self._tell)
+        run = self._run = ChildRun(claim, self._tell)
         self._board.began_pid = self.pid
         self._board.began = claim.attempt_id
         if self._board.stop_asked(claim.attempt_id) is not None:
@@ -167,7 +118,7 @@ class Child:
         except (TypeError, ValueError, RecursionError) as error:
             return message.outcome_text(verdict.not_plain(claim, error), progress)
 
-    def _call(self, runner: Runner, run: Run) -> Outcome:
+    def _call(self, runner: Runner, run: ChildRun) -> Outcome:
         outcome: Outcome | None = None
         try:
             run.interruptible = True
