@@ -41,6 +41,7 @@ def guard() -> None:
     with contextlib.suppress(PermissionError):
         os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # whoever started us held it back until here
     signal.signal(signal.SIGTERM, on_terminate)
     die_with_parent(signal.SIGTERM)
 

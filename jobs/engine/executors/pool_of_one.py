@@ -7,6 +7,8 @@ import logging
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.context import BaseContext
 
@@ -35,7 +37,9 @@ class PoolOfOne:
         self._pool = ProcessPool(
             max_workers=1, initializer=child.prepare, initargs=(settings, self.board, channel), context=context
         )
-        if not self._pool.active:  # asking starts it
+        with _without_interrupts():
+            active = self._pool.active  # asking starts it
+        if not active:
             raise RuntimeError("pebble could not start a child process")
 
     @property
@@ -74,6 +78,18 @@ class PoolOfOne:
             self._pool.join()
         except Exception:  # whatever pebble meets in the ruins
             logger.warning("a pool of one child was not taken down cleanly", exc_info=True)
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """What is started here keeps Ctrl-C waiting until it has said that it ignores it."""
+    # It unblocks the signal once it has started its process: let it do so first.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def is_alive(pid: int) -> bool:
