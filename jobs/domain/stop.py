@@ -22,11 +22,13 @@ class StopSignal:
     builtin TimeoutError, and its own CancelledError is asyncio's. So the runner asks this signal.
     """
 
-    __slots__ = ("_lock", "reason")
+    __slots__ = ("_lock", "body_over", "reason")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.reason: StopReason | None = None
+        self.body_over = False
+        """The body has returned or raised: a request that comes now must not spoil how it ended."""
 
     def fire(self, reason: StopReason) -> bool:
         """Whether this call was the first. Losing the lease overrides any other reason."""

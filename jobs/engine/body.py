@@ -70,9 +70,11 @@ def _run(body: Body, own_connections: bool) -> Outcome:
         result = body.call()
         if inspect.iscoroutine(result):
             result = async_to_sync(_awaited)(result)
+        body.stop.body_over = True
         outcome = _returned(body, result)
         del result
     except BaseException as exception:  # noqa: BLE001 - whatever a job does is one outcome
+        body.stop.body_over = True
         outcome = _raised(body, exception)
     if own_connections:
         outcome = _cleaned(outcome, _never_raising(clean_connections))

@@ -15,22 +15,12 @@ PROGRESS_INTERVAL = 0.2
 """Seconds between two reports of progress."""
 
 
-class ChildStop(StopSignal):
-    """Lets the runner say that the body has returned: a cancel that comes now must not spoil its success."""
-
-    __slots__ = ("body_over",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body_over = False
-
-
 class ChildRun:
     """The body that is running now."""
 
     def __init__(self, claim: Claim, tell: Callable[[message.Message], None]) -> None:
         self.claim = claim
-        self.stop = ChildStop()
+        self.stop = StopSignal()
         self.signalled = False
         self.interruptible = False
         """Whether the main thread is inside the runner, so that JobCancelled may be raised there."""
