@@ -28,9 +28,10 @@ def get(job: JobOrId) -> Job:
     """The job as it is stored now. Raises JobNotFound."""
     job_id = _id(job)
     try:
-        return Job.objects.using(jobs_settings().DATABASE).get(pk=job_id)
+        found: Job = Job.objects.using(jobs_settings().DATABASE).get(pk=job_id)
     except Job.DoesNotExist:
         raise JobNotFound(f"there is no job {job_id}: it was never stored, or its retention is over") from None
+    return found
 
 
 def cancel(job: JobOrId, reason: str = "", *, running: bool = True, actor: str = "") -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec
 
 from asgiref.sync import sync_to_async
 from django.apps import apps
@@ -140,7 +140,8 @@ def _soon(receipt: Receipt) -> bool:
 
 def _job_model() -> type[Job]:
     # Not imported: tasks are declared while Django still loads models.
-    return cast("type[Job]", apps.get_model("jobs", "Job"))
+    model: type[Job] = apps.get_model("jobs", "Job")
+    return model
 
 
 def _stored(db: Database, submitted: Submission, receipt: Receipt) -> Job:

@@ -49,7 +49,7 @@ def cancel(
             ids=sorted(job_ids),
             cause=(f"{cause}: {reason}" if reason else cause)[:200],
         )
-        old = dict(before)
+        old: dict[int, str] = dict(before)
         report(
             db,
             lambda: [

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -14,6 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils.dateparse import parse_datetime
 
 Rows = list[tuple[Any, ...]]
+Item = TypeVar("Item")
 
 
 class Database:
@@ -47,7 +48,8 @@ class Database:
     def rows(self, sql: str, **parameters: Any) -> Rows:
         with self.connection.cursor() as cursor:
             cursor.execute(sql, self._parameters(sql, parameters))
-            return cursor.fetchall()
+            found: Rows = cursor.fetchall()
+            return found
 
     def execute(self, sql: str, **parameters: Any) -> int:
         """How many rows were written."""
@@ -193,6 +195,6 @@ def shifted(instant: datetime, seconds: float) -> datetime:
         return latest
 
 
-def in_batches(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
+def in_batches(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

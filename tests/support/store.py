@@ -67,14 +67,15 @@ class Bench:
 
     def close(self, claimed: Claim, status: Status = Status.COMPLETED, **changes: Any) -> Recorded:
         outcome = changes.pop("outcome", None) or (
-            AttemptOutcome(status) if status in tuple(AttemptOutcome) else AttemptOutcome.FAILED
+            AttemptOutcome(status.value) if status.value in set(AttemptOutcome) else AttemptOutcome.FAILED
         )
         closing = Closing(claimed.attempt_id, claimed.job_id, claimed.task, claimed.number, outcome, status, **changes)
         worker_id: UUID = self.owner.id
         return record(self.db, worker_id, [closing], actor=self.owner.name, linger_seconds=60.0)
 
     def job(self, job_id: int) -> Job:
-        return Job.objects.using(self.alias).get(pk=job_id)
+        found: Job = Job.objects.using(self.alias).get(pk=job_id)
+        return found
 
     def status(self, job_id: int) -> str:
         return self.job(job_id).status
