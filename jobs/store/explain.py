@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any
 
+from jobs.domain.execution import Execution
 from jobs.domain.status import TERMINAL, Status
-from jobs.store.database import Database, Rows
+from jobs.store.database import Database
 
 COUNTED_AHEAD = 10_000
+RUNSCHEDULER = "python manage.py runscheduler"
+SLOTS_OF_ONE = {Execution.THREAD: "--threads 1", Execution.ASYNC: "--async 1", Execution.PROCESS: "--processes 1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,107 +32,150 @@ class Explanation:
         return f"{self.sentence} Run: {self.command}" if self.command else self.sentence
 
 
+@dataclass(frozen=True, slots=True)
+class _Job:
+    id: int
+    status: Status
+    task: str
+    queue: str
+    execution: Execution
+    rank: float
+    run_at: datetime | None
+    ended_at: datetime | None
+    cause: str
+    attempts: int
+    failures: int
+    losses: int
+    cancel_requested_at: datetime | None
+    unknown_since: datetime | None
+
+    def explained(self, reason: str, sentence: str, command: str = "") -> Explanation:
+        return Explanation(self.id, self.status, reason, sentence, command)
+
+
 def explain(
     db: Database, job_id: int, *, known_tasks: Collection[str], live_within_seconds: float
 ) -> Explanation | None:
     """None when there is no such job. Locks nothing; `known_tasks` are those of the asking process."""
+    job = _read(db, job_id)
+    if job is None:
+        return None
+    if job.status in TERMINAL:
+        return _finished(job)
+    if job.status is Status.RUNNING:
+        return _running(db, job)
+    return (
+        _unknown(job, known_tasks)
+        or _without_worker(db, job, live_within_seconds)
+        or _without_time(job)
+        or _in_line(db, job)
+    )
+
+
+def _read(db: Database, job_id: int) -> _Job | None:
     rows = db.rows(
         """
-        SELECT status, task, queue, execution, run_at, ended_at, cause, rank, attempts, cancel_requested_at, failures
+        SELECT status, task, queue, execution, rank, run_at, ended_at, cause, attempts, failures, losses,
+               cancel_requested_at, unknown_since
         FROM jobs_job WHERE id = %(id)s
         """,
         id=job_id,
     )
     if not rows:
         return None
-    status, task, queue, execution, run_at, ended_at, cause, rank, attempts, cancel_requested_at, failures = rows[0]
-    status = Status(status)
-    if status in TERMINAL:
-        tail = f": {cause}" if cause else ""
-        sentence = f"{_word(status)} {_at(db, ended_at)} after {attempts} attempt{'s' * (attempts != 1)}{tail}."
-        return Explanation(job_id, status, "finished", sentence)
-    if status is Status.RUNNING:
-        return _running(db, job_id, cancel_requested_at is not None)
-    missing = _missing(db, job_id, status, task, queue, execution, known_tasks, live_within_seconds)
-    if missing is not None:
-        return missing
-    if status is Status.SCHEDULED:
-        return Explanation(job_id, status, "waits_for_time", f"Waits for its time: due {_at(db, run_at)}.")
-    if status is Status.RETRY_WAIT:
-        sentence = f"Failed {failures} time{'s' * (failures != 1)}; tries again {_at(db, run_at)}."
-        return Explanation(job_id, status, "waits_for_retry", sentence)
-    if status is Status.BLOCKED:
-        return Explanation(job_id, status, "blocked", "Waits for other jobs to complete.")
-    ahead = _ahead(db, queue, execution, rank, run_at, job_id)
-    if ahead:
-        count = f"{ahead}" if ahead < COUNTED_AHEAD else f"{COUNTED_AHEAD} or more"
-        sentence = f"Due since {_at(db, run_at)}; {count} job{'s' * (ahead != 1)} of queue {queue} go first."
-        return Explanation(job_id, status, "behind", sentence)
-    return Explanation(job_id, status, "next", f"Due since {_at(db, run_at)}; it is the next of queue {queue}.")
+    status, task, queue, execution, rank, run_at, ended_at, cause, attempts, failures, losses, asked, unknown = rows[0]
+    return _Job(
+        id=job_id,
+        status=Status(status),
+        task=task,
+        queue=queue,
+        execution=Execution(execution),
+        rank=rank,
+        run_at=db.read_instant(run_at),
+        ended_at=db.read_instant(ended_at),
+        cause=cause,
+        attempts=attempts,
+        failures=failures,
+        losses=losses,
+        cancel_requested_at=db.read_instant(asked),
+        unknown_since=db.read_instant(unknown),
+    )
 
 
-def _running(db: Database, job_id: int, stopping: bool) -> Explanation:
+def _finished(job: _Job) -> Explanation:
+    # The cause of a request to stop says nothing about a job that ended by itself all the same.
+    why = job.cause if job.status is Status.CANCELLED or job.cancel_requested_at is None else ""
+    after = f"after {_counted(job.attempts, 'attempt')}" if job.attempts else "without having started"
+    word = job.status.value.replace("_", " ").capitalize()
+    return job.explained("finished", f"{word} at {_shown(job.ended_at)} {after}{f': {why}' if why else ''}.")
+
+
+def _running(db: Database, job: _Job) -> Explanation:
     rows = db.rows(
-        """
-        SELECT worker_name, started_at, claimed_at, lease_until FROM jobs_attempt
+        f"""
+        SELECT worker_name, COALESCE(started_at, claimed_at), lease_until, lease_until < {db.now} FROM jobs_attempt
         WHERE job_id = %(id)s AND outcome = 'running'
         """,
-        id=job_id,
+        id=job.id,
     )
-    if not rows:
-        return Explanation(job_id, Status.RUNNING, "running", "Running, without an open attempt: please report this.")
-    worker, started_at, claimed_at, lease_until = rows[0]
-    since = f"Running since {_at(db, started_at or claimed_at)} on {worker}"
-    now = db.read_instant(db.rows(f"SELECT {db.now}")[0][0])
-    lease = db.read_instant(lease_until)
-    if now is not None and lease is not None and lease < now:
-        return Explanation(
-            job_id,
-            Status.RUNNING,
-            "running",
-            f"{since}, whose lease ended {_at(db, lease_until)}: a scheduler takes the job back if it stays silent.",
-        )
-    if stopping:
-        return Explanation(job_id, Status.RUNNING, "stopping", f"{since}; asked to stop.")
-    return Explanation(job_id, Status.RUNNING, "running", f"{since}.")
+    if not rows:  # it ended between the two statements
+        return job.explained("running", "Running; it has just ended.")
+    worker, since, lease_until, is_over = rows[0]
+    sentence = f"Running since {_shown(db.read_instant(since))} on {worker}"
+    if job.cancel_requested_at is not None:
+        sentence += f"; asked to stop at {_shown(job.cancel_requested_at)}"
+    if is_over:
+        ended = _shown(db.read_instant(lease_until))
+        sentence += f"; its lease ended at {ended}: a scheduler takes the job back if the worker stays silent"
+    return job.explained("stopping" if job.cancel_requested_at else "running", f"{sentence}.")
 
 
-def _missing(
-    db: Database,
-    job_id: int,
-    status: Status,
-    task: str,
-    queue: str,
-    execution: str,
-    known_tasks: Collection[str],
-    live_within_seconds: float,
-) -> Explanation | None:
-    if task not in known_tasks:
-        sentence = (
-            f"No task is named {task} in this process: deploy the code that has it, or the job fails as "
-            '"task not found" once a worker has looked for it for ten minutes.'
-        )
-        return Explanation(job_id, status, "unknown_task", sentence)
-    serving = _serving(db, live_within_seconds)
-    if not any(queue in queues and slots.get(execution) for _, queues, slots in serving if _ != "scheduler"):
-        what = f"queue {queue}" if not any(queue in queues for _, queues, _slots in serving) else f"{execution} jobs"
-        command = f"python manage.py runscheduler --queues {queue}"
-        return Explanation(job_id, status, "no_worker", f"No live worker serves {what}.", command)
-    if not any(role != "worker" for role, _, _ in serving) and status is not Status.PENDING:
-        command = "python manage.py runscheduler --role scheduler"
-        return Explanation(job_id, status, "no_worker", "No live scheduler would notice that it is due.", command)
+def _unknown(job: _Job, known_tasks: Collection[str]) -> Explanation | None:
+    if job.task not in known_tasks:
+        missing = f"no task is named {job.task} in this process"
+    elif job.unknown_since is not None:
+        missing = f"a worker found no task named {job.task} at {_shown(job.unknown_since)}"
+    else:
+        return None
+    todo = 'deploy the code that has it and restart the workers, or the job fails as "task not found"'
+    return job.explained("unknown_task", f"{_stands(job)}; {missing}: {todo}.")
+
+
+def _without_worker(db: Database, job: _Job, live_within_seconds: float) -> Explanation | None:
+    live = _live_workers(db, live_within_seconds)
+    serving = [slots for _, queues, slots in live if job.queue in queues]
+    serve_it = f"{RUNSCHEDULER} --queues {shlex.quote(job.queue)}"
+    if not serving:
+        return job.explained("no_worker", f"{_stands(job)}; no live worker serves queue {job.queue}.", serve_it)
+    if not any(slots.get(job.execution) for slots in serving):
+        alone = "after a lost attempt it runs alone in a child process, and " if job.losses else ""
+        missing = f"{alone}no live worker of queue {job.queue} has slots for {job.execution} jobs"
+        return job.explained("no_worker", f"{_stands(job)}; {missing}.", f"{serve_it} {SLOTS_OF_ONE[job.execution]}")
+    if job.status is not Status.PENDING and all(role == "worker" for role, _, _ in live):
+        missing = "no live scheduler would notice that"
+        return job.explained("no_worker", f"{_stands(job)}; {missing}.", f"{RUNSCHEDULER} --role scheduler")
     return None
 
 
-def _serving(db: Database, live_within_seconds: float) -> list[tuple[str, list[str], dict[str, int]]]:
-    rows: Rows = db.rows(
-        f"SELECT role, queues, slots FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}",
-        age=-live_within_seconds,
+def _live_workers(db: Database, within_seconds: float) -> list[tuple[str, list[str], dict[str, int]]]:
+    """Role, queues, slots per execution. One that only schedules serves no queue."""
+    rows = db.rows(
+        f"SELECT role, queues, slots FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds
     )
     return [(role, db.read_json(queues), db.read_json(slots)) for role, queues, slots in rows]
 
 
-def _ahead(db: Database, queue: str, execution: str, rank: float, run_at: Any, job_id: int) -> int:
+def _without_time(job: _Job) -> Explanation | None:
+    reasons = {
+        Status.SCHEDULED: "waits_for_time",
+        Status.RETRY_WAIT: "waits_for_retry",
+        Status.BLOCKED: "blocked",
+    }
+    reason = reasons.get(job.status)
+    return None if reason is None else job.explained(reason, f"{_stands(job)}.")
+
+
+def _in_line(db: Database, job: _Job) -> Explanation:
     rows = db.rows(
         f"""
         SELECT count(*) FROM (
@@ -137,19 +183,31 @@ def _ahead(db: Database, queue: str, execution: str, rank: float, run_at: Any, j
             AND (rank, run_at, id) < (%(rank)s, %(run_at)s, %(id)s) LIMIT {COUNTED_AHEAD}
         ) AS ahead
         """,
-        queue=queue,
-        execution=execution,
-        rank=rank,
-        run_at=db.read_instant(run_at),
-        id=job_id,
+        queue=job.queue,
+        execution=job.execution.value,
+        rank=job.rank,
+        run_at=job.run_at,
+        id=job.id,
     )
-    return int(rows[0][0])
+    ahead: int = rows[0][0]
+    if not ahead:
+        return job.explained("next", f"{_stands(job)}; it is the next {job.execution} job of queue {job.queue}.")
+    counted = _counted(ahead, f"{job.execution} job") if ahead < COUNTED_AHEAD else f"{ahead} or more jobs"
+    return job.explained("behind", f"{_stands(job)}; behind {counted} of queue {job.queue}.")
 
 
-def _word(status: Status) -> str:
-    return status.value.replace("_", " ").capitalize()
+def _stands(job: _Job) -> str:
+    """How a waiting job's sentence begins."""
+    if job.status is Status.BLOCKED:
+        return "Waits for other jobs to complete"
+    if job.status is Status.RETRY_WAIT:
+        return f"Failed {_counted(job.failures, 'time')}; tries again at {_shown(job.run_at)}"
+    return f"Due {'since' if job.status is Status.PENDING else 'at'} {_shown(job.run_at)}"
 
 
-def _at(db: Database, value: Any) -> str:
-    at: datetime | None = db.read_instant(value)
-    return f"at {at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if at is not None else "at an unknown time"
+def _counted(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"
+
+
+def _shown(instant: datetime | None) -> str:
+    return f"{instant.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if instant else "an unknown time"
