@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, fields
 from datetime import datetime, timezone
 
@@ -84,11 +85,14 @@ class Receipt:
 def submit(db: Database, submissions: Sequence[Submission], *, actor: str = "") -> list[Receipt]:
     """Insert the jobs and give a receipt for each, in order; one statement per batch of 1,000 (two on SQLite).
 
-    Locks nothing but the inserted rows. It may wait for one other row, the holder of the same unique key, which
-    is locked until the caller commits if it waits to run: so it cannot start with what the caller has not
-    committed yet.
+    All of them or, when that fails, none. Locks nothing but the inserted rows. It may wait for one other row, the
+    holder of the same unique key, which is locked until the caller commits if it waits to run: so it cannot start
+    with what the caller has not committed yet.
     """
-    return [receipt for batch in in_batches(submissions, BATCH) for receipt in _submit_batch(db, batch, actor)]
+    # A single batch is one statement and needs no more; the caller's own transaction holds several together already.
+    together = len(submissions) > BATCH and not db.connection.in_atomic_block
+    with db.transaction() if together else nullcontext():
+        return [receipt for batch in in_batches(submissions, BATCH) for receipt in _submit_batch(db, batch, actor)]
 
 
 def _submit_batch(db: Database, batch: Sequence[Submission], actor: str) -> list[Receipt]:
