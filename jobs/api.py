@@ -13,6 +13,7 @@ from jobs.domain.errors import InvalidOption, JobNotFound, UniqueKeyHeld
 from jobs.domain.options import MAX_DELAY_SECONDS, require_aware
 from jobs.domain.registry import registry
 from jobs.domain.status import Status
+from jobs.domain.strict_json import LARGEST_INTEGER, SMALLEST_INTEGER
 from jobs.engine.hints import hint_cancel, hint_due
 from jobs.models import Job
 from jobs.store.cancel import cancel as store_cancel
@@ -26,11 +27,10 @@ JobOrId = Job | int
 
 def get(job: JobOrId) -> Job:
     """The job as it is stored now. Raises JobNotFound."""
-    job_id = _id(job)
     try:
-        found: Job = Job.objects.using(jobs_settings().DATABASE).get(pk=job_id)
+        found: Job = Job.objects.using(jobs_settings().DATABASE).get(pk=_id(job))
     except Job.DoesNotExist:
-        raise JobNotFound(f"there is no job {job_id}: it was never stored, or its retention is over") from None
+        raise _not_found(job) from None
     return found
 
 
@@ -66,16 +66,10 @@ def requeue(
 
 def explain(job: JobOrId) -> Explanation:
     """Where the job stands and what happens next, in a sentence. Raises JobNotFound."""
-    job_id = _id(job)
-    settings = jobs_settings()
-    explanation = store_explain(
-        _db(),
-        job_id,
-        known_tasks=frozenset(registry.names()),
-        live_within_seconds=settings.LEASE,
-    )
+    known_tasks = frozenset(registry.names())
+    explanation = store_explain(_db(), _id(job), known_tasks=known_tasks, live_within_seconds=jobs_settings().LEASE)
     if explanation is None:
-        raise JobNotFound(f"there is no job {job_id}: it was never stored, or its retention is over")
+        raise _not_found(job)
     return explanation
 
 
@@ -102,7 +96,15 @@ def _db() -> Database:
 
 
 def _id(job: JobOrId) -> int:
-    return job.pk if isinstance(job, Job) else int(job)
+    job_id = job.pk if isinstance(job, Job) else int(job)
+    # No column holds it, and SQLite would not even compare it; 0 is nobody's id.
+    return job_id if SMALLEST_INTEGER <= job_id <= LARGEST_INTEGER else 0
+
+
+def _not_found(job: JobOrId) -> JobNotFound:
+    return JobNotFound(
+        f"there is no job {job.pk if isinstance(job, Job) else job}: it was never stored, or its retention is over"
+    )
 
 
 def _instant(run_at: datetime | None, delay: float | timedelta | None) -> datetime | None:

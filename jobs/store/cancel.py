@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from jobs.domain.move import Move
 from jobs.domain.status import Status
+from jobs.domain.text import clean_text
 from jobs.models.guard import legal_from
 from jobs.store.database import Database
 from jobs.store.report import report
@@ -47,7 +48,7 @@ def cancel(
             RETURNING id, task, status, attempts, status_changed_at
             """,
             ids=sorted(job_ids),
-            cause=(f"{cause}: {reason}" if reason else cause)[:200],
+            cause=clean_text(f"{cause}: {reason}" if reason else cause, 200),
         )
         old: dict[int, str] = dict(before)
         report(

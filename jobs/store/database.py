@@ -160,7 +160,8 @@ class SQLite(Database):
         return f"(SELECT {read} FROM json_each(%({name})s)) AS {name}"
 
     def later(self, seconds: str) -> str:
-        return f"strftime('%%Y-%%m-%%d %%H:%%M:%%f', %(now)s, printf('%%+.3f seconds', {seconds}))"
+        # Django's own function: SQLite's date functions round to milliseconds, which may lie in the future.
+        return f"django_format_dtdelta('+', %(now)s, CAST(round({seconds} * 1000000) AS INTEGER))"
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, datetime):

@@ -163,9 +163,7 @@ def test_names_keys_and_queues_of_the_greatest_length_are_stored(database: str, 
         ({"unique_key": "a\0b"}, "unique_key=.* contains a control character"),
     ],
 )
-def test_a_key_or_queue_that_is_too_long_is_refused_in_words(
-    database: str, option: dict[str, Any], words: str
-) -> None:
+def test_a_key_or_queue_that_is_too_long_is_refused_in_words(database: str, option: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidOption, match=words):
         tasks.add.using(**option)
 
@@ -233,11 +231,11 @@ def test_a_submitted_job_runs_with_what_it_was_given(database: str) -> None:
 
 def test_no_door_but_the_submit_verb_inserts_jobs() -> None:
     """What is not a registered task cannot come in by another way."""
-    inserting = []
-    for path in (ROOT / "jobs").rglob("*.py"):
-        if "migrations" in path.parts:
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Constant) and "INSERT INTO jobs_job " in str(node.value):
-                inserting.append(path.relative_to(ROOT).as_posix())
-    assert set(inserting) == {"jobs/store/submit.py"}
+    inserting = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "jobs").rglob("*.py")
+        if "migrations" not in path.parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and "INSERT INTO jobs_job " in str(node.value)
+    }
+    assert inserting == {"jobs/store/submit.py"}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
 import pytest
 from django.db import connections, transaction
 from django.http import HttpRequest, HttpResponse
@@ -18,6 +21,14 @@ from tests.support.models import Effect
 
 class Undo(Exception):
     pass
+
+
+@contextmanager
+def undone(database: str) -> Iterator[None]:
+    """A transaction, or a savepoint, that is rolled back."""
+    with suppress(Undo), transaction.atomic(using=database):
+        yield
+        raise Undo
 
 
 def order(request: HttpRequest, fate: str) -> HttpResponse:
@@ -41,28 +52,25 @@ def test_a_commit_keeps_the_job(live_database: str) -> None:
 
 
 def test_a_rollback_removes_the_job(live_database: str) -> None:
-    with pytest.raises(Undo), transaction.atomic(using=live_database):
+    with undone(live_database):
         row = tasks.add.enqueue(1)
         jobs.enqueue_many([tasks.add.bind(n) for n in range(3)])
         assert jobs.get(row).status == "pending"
-        raise Undo
     assert stored(live_database) == []
 
 
 def test_a_rollback_to_a_savepoint_removes_only_the_jobs_inside(live_database: str) -> None:
     with transaction.atomic(using=live_database):
         before = tasks.add.enqueue(1)
-        with pytest.raises(Undo), transaction.atomic(using=live_database):
+        with undone(live_database):
             tasks.add.enqueue(2)
-            raise Undo
         after = tasks.add.enqueue(3)
     assert stored(live_database) == [before.pk, after.pk]
 
 
 def test_a_rollback_frees_the_unique_key(live_database: str) -> None:
-    with pytest.raises(Undo), transaction.atomic(using=live_database):
+    with undone(live_database):
         tasks.add.using(unique_key="k").enqueue(1)
-        raise Undo
     assert tasks.add.using(unique_key="k").enqueue(2).created is True
 
 
@@ -118,8 +126,7 @@ def test_a_refused_requeue_leaves_the_transaction_usable(live_database: str) -> 
 def test_cancel_and_requeue_are_part_of_the_callers_transaction_too(live_database: str) -> None:
     waiting, ended = tasks.add.enqueue(1), tasks.add.enqueue(2)
     jobs.cancel(ended)
-    with pytest.raises(Undo), transaction.atomic(using=live_database):
+    with undone(live_database):
         assert jobs.cancel(waiting) is True
         assert jobs.requeue(ended) is True
-        raise Undo
     assert [jobs.get(waiting).status, jobs.get(ended).status] == ["pending", "cancelled"]
