@@ -19,6 +19,7 @@ from jobs.domain.errors import InvalidOption, QueueNotDeclared
 from jobs.domain.option_checks import checked_text
 from jobs.domain.options import MAX_QUEUE_NAME
 from jobs.domain.status import TERMINAL, Status
+from jobs.domain.text import shown
 
 
 def _seconds(name: str, value: Any) -> float:
@@ -58,21 +59,31 @@ def _queues(name: str, value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(checked_text(queue, name, MAX_QUEUE_NAME) for queue in value))
 
 
+LONGEST_RETENTION = timedelta(days=36_525)
 # Days. Pairs, because a dataclass refuses a mutable default.
 _RETENTION = (("completed", 7), ("cancelled", 7), ("failed", 30), ("timed_out", 30))
 
 
 def _retention(name: str, value: Any) -> dict[Status, timedelta]:
-    given = dict(value)
+    given = dict(value) if value is _RETENTION or isinstance(value, Mapping) else {name: value}
     if not set(given) <= {str(status) for status in TERMINAL}:
-        raise InvalidOption(f"{name}={value!r}: give a dict with keys among {', '.join(TERMINAL)}")
-    keep: dict[Status, timedelta] = {}
-    for status, days in {**dict(_RETENTION), **given}.items():
-        if days is None:
-            continue
-        seconds = seconds_of(days, f"{name}[{status!r}]") if isinstance(days, timedelta) else days * 86400.0
-        keep[Status(status)] = timedelta(seconds=seconds_of(seconds, f"{name}[{status!r}]"))
-    return keep
+        raise InvalidOption(f"{name}={shown(value)}: give a dict with keys among {', '.join(TERMINAL)}")
+    kept = {**dict(_RETENTION), **given}
+    return {
+        Status(status): _days(f"{name}[{str(status)!r}]", days) for status, days in kept.items() if days is not None
+    }
+
+
+def _days(name: str, value: Any) -> timedelta:
+    try:
+        kept = value if isinstance(value, timedelta) else timedelta(days=value)
+    except (TypeError, ValueError, OverflowError):
+        kept = timedelta.max
+    if isinstance(value, bool) or not timedelta(0) <= kept <= LONGEST_RETENTION:
+        raise InvalidOption(
+            f"{name}={shown(value)}: give days from 0 to {LONGEST_RETENTION.days}, a timedelta, or None for ever"
+        )
+    return kept
 
 
 def _setting(default: Any, check: Callable[[str, Any], Any]) -> Any:
