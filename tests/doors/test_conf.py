@@ -155,8 +155,8 @@ def test_a_lease_must_outlast_a_failed_renewal(settings: Settings, lease: int, r
     with pytest.raises(ImproperlyConfigured, match=rf"JOBS\['RENEW'\] is {renew} s: at most half of JOBS\['LEASE'\]"):
         jobs_settings()
     settings.JOBS = {"LEASE": lease, "RENEW": lease / 2}
-    kept = jobs_settings()
-    assert (kept.LEASE, kept.RENEW) == (lease, lease / 2)
+    renewal = jobs_settings().RENEW
+    assert renewal == lease / 2
 
 
 def test_overridden_settings_are_honoured_and_end_with_their_block() -> None:
