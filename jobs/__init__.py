@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from jobs.api import explain as explain
     from jobs.api import get as get
     from jobs.api import requeue as requeue
-    from jobs.declare import AsyncJob as AsyncJob
-    from jobs.declare import BlockingJob as BlockingJob
-    from jobs.declare import CpuBoundJob as CpuBoundJob
     from jobs.declare import Task as Task
     from jobs.declare import job as job
     from jobs.domain.context import Context as Context
@@ -42,6 +39,9 @@ if TYPE_CHECKING:
     from jobs.domain.priority import Priority as Priority
     from jobs.domain.retry import RetryPolicy as RetryPolicy
     from jobs.domain.status import Status as Status
+    from jobs.job_class import AsyncJob as AsyncJob
+    from jobs.job_class import BlockingJob as BlockingJob
+    from jobs.job_class import CpuBoundJob as CpuBoundJob
     from jobs.scheduler import Scheduler as Scheduler
     from jobs.submission import Call as Call
     from jobs.submission import aenqueue_many as aenqueue_many
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "jobs.api": ("acancel", "aexplain", "aget", "arequeue", "cancel", "explain", "get", "requeue"),
-    "jobs.declare": ("AsyncJob", "BlockingJob", "CpuBoundJob", "Task", "job"),
+    "jobs.declare": ("Task", "job"),
     "jobs.domain.context": ("Context",),
     "jobs.domain.errors": (
         "CancelJob",
@@ -71,6 +71,7 @@ _HOMES = {
     "jobs.domain.priority": ("Priority",),
     "jobs.domain.retry": ("RetryPolicy",),
     "jobs.domain.status": ("Status",),
+    "jobs.job_class": ("AsyncJob", "BlockingJob", "CpuBoundJob"),
     "jobs.scheduler": ("Scheduler",),
     "jobs.submission": ("Call", "aenqueue_many", "enqueue_many"),
 }
@@ -79,8 +80,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'jobs' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+if not TYPE_CHECKING:  # a type checker that sees it takes every misspelt name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        home = _HOME_OF.get(name)
+        if home is None:
+            raise AttributeError(f"module 'jobs' has no attribute {name!r}")
+        return getattr(import_module(home), name)

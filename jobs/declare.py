@@ -1,4 +1,4 @@
-"""Declare tasks: the `@job` decorator and the job classes."""
+"""Declare tasks: the `@job` decorator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jobs.domain.options import task_options
 from jobs.domain.registry import registry
 from jobs.domain.retry import Backoff, RetryPolicy
 from jobs.domain.task import define
-from jobs.submission import Call, Submitter
+from jobs.submission import Submitter
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -85,50 +85,3 @@ def job(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     if function is not None:
         return Task(function)
     return lambda decorated: Task(decorated, **options)
-
-
-class _JobClass:
-    """Registers every subclass that has a body: `class Digest(CpuBoundJob, queue="reports", timeout=60)`."""
-
-    execution: Execution
-    _submitter: Submitter[Any]
-
-    def __init_subclass__(cls, *, name: str | None = None, abstract: bool = False, **options: Any) -> None:
-        super().__init_subclass__()
-        if not abstract:
-            definition = define(cls, name=name, options=task_options(**options))
-            cls._submitter = Submitter(registry.add(definition))
-
-    @classmethod
-    def using(cls, **options: Any) -> Submitter[Any]:
-        return cls._submitter.using(**options)
-
-    @classmethod
-    def bind(cls, *args: Any, **kwargs: Any) -> Call:
-        return cls._submitter.bind(*args, **kwargs)
-
-    @classmethod
-    def enqueue(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls._submitter.enqueue(*args, **kwargs)
-
-    @classmethod
-    async def aenqueue(cls, *args: Any, **kwargs: Any) -> Any:
-        return await cls._submitter.aenqueue(*args, **kwargs)
-
-
-class AsyncJob(_JobClass, abstract=True):
-    """Write `async def run(self, ...)`: it runs on the event loop."""
-
-    execution = Execution.ASYNC
-
-
-class BlockingJob(_JobClass, abstract=True):
-    """Write `def run_sync(self, ...)`: it runs in a thread."""
-
-    execution = Execution.THREAD
-
-
-class CpuBoundJob(_JobClass, abstract=True):
-    """Write `def run_sync(self, ...)`: it runs in a child process that can be killed."""
-
-    execution = Execution.PROCESS

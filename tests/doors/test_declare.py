@@ -147,7 +147,7 @@ def test_a_job_class_takes_the_options_of_a_task_in_its_head(database: str) -> N
     (other,) = jobs.enqueue_many([Report.bind(2027)])
     assert other.arguments == {"args": [2027], "kwargs": {}}
     with pytest.raises(jobs.InvalidArguments, match=r"too many positional arguments"):
-        Report.enqueue(1, 2)
+        Report.enqueue(1, 2)  # type: ignore[call-arg]
 
 
 def test_every_run_of_a_job_class_has_an_instance_of_its_own(database: str) -> None:

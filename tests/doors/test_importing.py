@@ -35,14 +35,14 @@ def test_an_apps_models_may_declare_tasks_while_apps_are_loading(tmp_path: Path,
     assert project.python(CHECK).split() == ["shop.models.Digest", "shop.models.archive"]
 
 
-@pytest.mark.parametrize("file", ["shop/__init__.py", "shop/apps.py"])
-def test_an_app_may_declare_tasks_before_any_app_is_loaded(tmp_path: Path, file: str) -> None:
+@pytest.mark.parametrize(
+    ("file", "name"), [("shop/__init__.py", "shop.archive"), ("shop/apps.py", "shop.apps.archive")]
+)
+def test_an_app_may_declare_tasks_before_any_app_is_loaded(tmp_path: Path, file: str, name: str) -> None:
     config = "from django.apps import AppConfig\nclass Shop(AppConfig):\n    name = 'shop'\n"
     task = "from jobs import job\n@job\ndef archive(): ...\n"
     project = Project(tmp_path, ["shop", "jobs"], {"shop/apps.py": config, file: task + config * ("apps" in file)})
-    assert project.python(CHECK).split() == [
-        file.removesuffix(".py").replace("/", ".").replace(".__init__", "") + ".archive"
-    ]
+    assert project.python(CHECK).split() == [name]
 
 
 def test_importing_the_package_imports_no_models_and_needs_no_settings(tmp_path: Path) -> None:
