@@ -24,7 +24,7 @@ def page(client: Client, job_id: int) -> str:
 def test_a_waiting_job_says_what_it_waits_for(bench: Bench, admin_client: Client) -> None:
     receipt = bench.submit(task="config.demo.tasks.nothing_like_it")
     text = page(admin_client, receipt.job_id)
-    assert "No task is named config.demo.tasks.nothing_like_it in this process" in text
+    assert "no task is named config.demo.tasks.nothing_like_it in this process" in text
     assert "It has not been started yet." in text
 
 
