@@ -19,6 +19,7 @@ from jobs.conf import jobs_settings
 from jobs.domain.errors import JobsError
 from jobs.domain.execution import Execution
 from jobs.engine.options import ROLES
+from jobs.management.console_log import show_log
 from jobs.management.status_line import StatusLine
 from jobs.scheduler import Scheduler
 
@@ -61,6 +62,7 @@ class Command(BaseCommand):
         add("--reload", action="store_true", help="restart when code changes (development)")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        show_log()
         if options["reload"]:
             autoreload.run_with_reloader(self._run, options)
         else:
