@@ -80,6 +80,7 @@ class Scheduler:
             options.worker_id,
             options.name,
             linger_seconds=options.lease,
+            soon=options.poll,
             written=self.in_flight.forget,
             prepare=self._prepare,
         )
@@ -137,15 +138,14 @@ class Scheduler:
                 return
             self._stopped = True
         grace = self.options.grace if timeout is None else timeout
-        self._waker.loop.ask_to_stop()  # it may still listen for a moment: nobody waits for that
         self._dispatcher.stop(time.monotonic() + LAST_WRITES)
         self._withdraw_waiting()
         self._wait_for_runs(time.monotonic() + grace)
         self._interrupt_runs()
+        self._waker.stop(time.monotonic() + 2.0)  # cancel requests are heard until here
         self._recorder.stop(time.monotonic() + LAST_WRITES)
         self._lease_keeper.stop(time.monotonic() + 2.0)
         self._housekeeper.stop(time.monotonic() + 2.0)
-        self._waker.stop(time.monotonic() + 2.0)
         self._timekeeper.stop(time.monotonic() + 1.0)
         for listener in self._own_listeners:
             listeners.remove(listener)
