@@ -115,6 +115,9 @@ class Scheduler:
             if self._started:
                 return
             self._started = True
+        for listener in self._own_listeners:
+            listeners.remove(listener)
+            listeners.add(listener)
         log_capture.install()
         # Before the first round: a submit must find the mark that the dispatcher leaves on this row.
         beat(database(self.options.alias), self._card)
@@ -134,6 +137,8 @@ class Scheduler:
         if cancel_running or self._stopped:
             self._hurry = True
         with self._state:
+            if not self._started:
+                self._forget_listeners()
             if not self._started or self._stopped:
                 return
             self._stopped = True
@@ -147,8 +152,7 @@ class Scheduler:
         self._lease_keeper.stop(time.monotonic() + 2.0)
         self._housekeeper.stop(time.monotonic() + 2.0)
         self._timekeeper.stop(time.monotonic() + 1.0)
-        for listener in self._own_listeners:
-            listeners.remove(listener)
+        self._forget_listeners()
         self._leave()
 
     def hurry(self) -> None:
@@ -271,6 +275,10 @@ class Scheduler:
         deadline = time.monotonic() + INTERRUPT_GRACE
         for executor in self._executors.values():
             executor.stop(deadline)
+
+    def _forget_listeners(self) -> None:
+        for listener in self._own_listeners:
+            listeners.remove(listener)
 
     def _leave(self) -> None:
         try:

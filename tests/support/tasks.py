@@ -13,7 +13,8 @@ from typing import Any
 
 from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
-from tests.support import steered as steered  # registers its tasks
+from tests.support import messy as messy
+from tests.support import steered as steered
 from tests.support.models import Effect
 
 gates: dict[str, threading.Event] = {}
