@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import re
 
+_CUT = re.compile(r"\n\.\.\. [0-9]+ characters left out \.\.\.\n")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 # Read past whatever a metaclass puts in the way.
@@ -38,6 +39,11 @@ def clean_text(text: str, limit: int) -> str:
     head = _fitting(text, budget, from_end=False)
     tail = _fitting(text, budget, from_end=True)
     return _escaped(text[:head]) + _cut(len(text) - head - tail) + _escaped(text[len(text) - tail :])
+
+
+def is_cut(text: str) -> bool:
+    """Whether `clean_text` left something out of it."""
+    return _CUT.search(text) is not None
 
 
 def _cut(characters: int) -> str:

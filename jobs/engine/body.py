@@ -16,7 +16,7 @@ from django.db import connections
 
 from jobs.domain.claim import Claim
 from jobs.domain.context import Context
-from jobs.domain.errors import CancelJob, NotStorable, Snooze
+from jobs.domain.errors import CancelJob, JobsError, NotStorable, Snooze
 from jobs.domain.failure import TRACEBACK_BYTES, clean_text, describe, system_failure
 from jobs.domain.outcome import MAX_RESULT_BYTES, Ending, Failure, Outcome
 from jobs.domain.registry import registry
@@ -24,7 +24,7 @@ from jobs.domain.retry import retry_after
 from jobs.domain.stop import StopReason, StopSignal
 from jobs.domain.strict_json import dumps
 from jobs.domain.task import TaskDefinition
-from jobs.domain.text import shown
+from jobs.domain.text import is_cut, shown
 from jobs.engine import log_capture
 from jobs.engine.surroundings import clean_connections, heal_connections
 
@@ -166,15 +166,25 @@ def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:
         failure = replace(failure, traceback=clean_text(failure.traceback + note, TRACEBACK_BYTES))
         retry = None
     if retry is None:
-        # Here, where the exception still is: so it reaches Sentry and mail_admins with its traceback.
+        _log_last_failure(body.claim, failure, exception)
+    return Outcome(Ending.FAILED, failure=failure, retry_after_seconds=retry)
+
+
+def _log_last_failure(claim: Claim, failure: Failure, exception: BaseException) -> None:
+    """Here, where the exception still is: so it reaches Sentry and mail_admins with its traceback."""
+    if is_cut(failure.message) or is_cut(failure.traceback):
+        # Formatting megabytes would hold up the slot, and whoever reads the log.
+        exception = JobsError(f"{failure.exception_class}: {failure.message}").with_traceback(exception.__traceback__)
+    try:
         logger.error(
             "job %s, attempt %s (%s) failed, and is not tried again",
-            body.claim.job_id,
-            body.claim.attempt_id,
-            body.claim.task,
+            claim.job_id,
+            claim.attempt_id,
+            claim.task,
             exc_info=exception,
         )
-    return Outcome(Ending.FAILED, failure=failure, retry_after_seconds=retry)
+    except BaseException:  # noqa: BLE001 - a handler of the project's, which meets an exception of the job's
+        logger.info("job %s: its last failure could not be logged", claim.job_id)
 
 
 def _without_our_frames(exception: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+from jobs.engine.hints import hint_due
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
 from jobs.store.database import Database, database
@@ -79,6 +80,8 @@ class Housekeeper:
     def _sweep(self, db: Database) -> None:
         confirmed = self._looks.look(overdue(db), time.monotonic())
         lost = reclaim(db, confirmed, actor=self._options.name)
+        if lost:
+            hint_due(db)
         for attempt_id in lost:
             logger.warning("attempt %s is lost: its worker stopped renewing the lease", attempt_id)
 

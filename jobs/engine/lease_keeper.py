@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import Held, InFlight
 from jobs.engine.loop import Loop
 from jobs.store.database import Database, database
@@ -101,6 +102,7 @@ class LeaseKeeper:
         ready = [held for held in self._returned if held.recorded or held.lost]
         if ready:
             stop_lingering(db, self._card.id, [held.claim.attempt_id for held in ready])
+            hint_due(db)  # a retry may have waited for this
             for held in ready:
                 self._returned.remove(held)
                 self._in_flight.drop(held)

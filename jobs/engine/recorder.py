@@ -14,7 +14,8 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 
 from jobs.domain.closing import Closing
 from jobs.domain.failure import system_failure
-from jobs.domain.status import AttemptOutcome, Status
+from jobs.domain.status import WAITING, AttemptOutcome, Status
+from jobs.engine.hints import hint_due
 from jobs.engine.loop import Loop
 from jobs.store.database import database
 from jobs.store.record import record, still_open
@@ -38,7 +39,10 @@ Item = Closing | HandBack
 
 
 class Recorder:
-    """Takes items from any thread and writes them in groups. An item leaves only when it is written or read as lost."""
+    """Takes items from any thread and writes them in groups. An item leaves only when it is written or read as lost.
+
+    Jobs that go back and are due within `soon` seconds wake the sleepers, which look by themselves after that.
+    """
 
     def __init__(
         self,
@@ -47,6 +51,7 @@ class Recorder:
         name: str,
         *,
         linger_seconds: float,
+        soon: float,
         written: Callable[[int], None],
         prepare: Callable[[], None],
     ) -> None:
@@ -54,6 +59,7 @@ class Recorder:
         self._worker_id = worker_id
         self._name = name
         self._linger_seconds = linger_seconds
+        self._soon = soon
         self._written = written
         self._lock = threading.Lock()
         self._items: deque[Item] = deque()
@@ -129,10 +135,9 @@ class Recorder:
         return [*self._release(hand_backs, hand_backs[0].task_unknown)]
 
     def _record(self, closings: Sequence[Closing]) -> list[Closing]:
+        db = database(self._alias)
         try:
-            recorded = record(
-                database(self._alias), self._worker_id, closings, actor=self._name, linger_seconds=self._linger_seconds
-            )
+            recorded = record(db, self._worker_id, closings, actor=self._name, linger_seconds=self._linger_seconds)
         except (OperationalError, InterfaceError):
             raise
         except (DatabaseError, ValueError) as error:
@@ -150,7 +155,12 @@ class Recorder:
             else:
                 _log_outcome(one, recorded.closed[one.attempt_id])
             self._written(one.attempt_id)
+        if any(self._waits_soon(one, recorded.closed.get(one.attempt_id)) for one in closings):
+            hint_due(db)
         return [one for one in closings if one.attempt_id in recorded.skipped]
+
+    def _waits_soon(self, closing: Closing, went_to: Status | None) -> bool:
+        return went_to in WAITING and (closing.delay_seconds or 0.0) <= self._soon
 
     def _record_apart(self, closings: Sequence[Closing], error: Exception) -> list[Closing]:
         """An error splits the group until the bad row stands alone; that one is recorded without its details."""
@@ -172,6 +182,8 @@ class Recorder:
         ids = [item.attempt_id for item in items]
         db = database(self._alias)
         released = release(db, self._worker_id, ids, actor=self._name, task_unknown=task_unknown)
+        if released:
+            hint_due(db)
         missing = set(ids) - released
         skipped = still_open(db, self._worker_id, missing) if missing else set()
         for attempt_id in ids:

@@ -80,6 +80,7 @@ class Scheduler:
             options.worker_id,
             options.name,
             linger_seconds=options.lease,
+            soon=options.poll,
             written=self.in_flight.forget,
             prepare=self._prepare,
         )
@@ -114,6 +115,9 @@ class Scheduler:
             if self._started:
                 return
             self._started = True
+        for listener in self._own_listeners:
+            listeners.remove(listener)
+            listeners.add(listener)
         log_capture.install()
         # Before the first round: a submit must find the mark that the dispatcher leaves on this row.
         beat(database(self.options.alias), self._card)
@@ -133,22 +137,22 @@ class Scheduler:
         if cancel_running or self._stopped:
             self._hurry = True
         with self._state:
+            if not self._started:
+                self._forget_listeners()
             if not self._started or self._stopped:
                 return
             self._stopped = True
         grace = self.options.grace if timeout is None else timeout
-        self._waker.loop.ask_to_stop()  # it may still listen for a moment: nobody waits for that
         self._dispatcher.stop(time.monotonic() + LAST_WRITES)
         self._withdraw_waiting()
         self._wait_for_runs(time.monotonic() + grace)
         self._interrupt_runs()
+        self._waker.stop(time.monotonic() + 2.0)  # cancel requests are heard until here
         self._recorder.stop(time.monotonic() + LAST_WRITES)
         self._lease_keeper.stop(time.monotonic() + 2.0)
         self._housekeeper.stop(time.monotonic() + 2.0)
-        self._waker.stop(time.monotonic() + 2.0)
         self._timekeeper.stop(time.monotonic() + 1.0)
-        for listener in self._own_listeners:
-            listeners.remove(listener)
+        self._forget_listeners()
         self._leave()
 
     def hurry(self) -> None:
@@ -271,6 +275,10 @@ class Scheduler:
         deadline = time.monotonic() + INTERRUPT_GRACE
         for executor in self._executors.values():
             executor.stop(deadline)
+
+    def _forget_listeners(self) -> None:
+        for listener in self._own_listeners:
+            listeners.remove(listener)
 
     def _leave(self) -> None:
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable
+from multiprocessing.connection import wait
 from typing import Any
 
 from django.db import connections
@@ -28,6 +30,7 @@ class Waker:
         self._cancelled = cancelled
         self._version: int | None = None
         self._listening_on: Any = None
+        self._bell, self._heard = socket.socketpair()
         work = self._listen if connections[alias].vendor == "postgresql" else self._look
         self.loop = Loop("waker", work, prepare=prepare)
 
@@ -37,7 +40,10 @@ class Waker:
 
     def stop(self, deadline: float) -> None:
         hints.remove(self._alias, self._wake, self._cancelled)
-        self.loop.stop(deadline)
+        self.loop.ask_to_stop()
+        self._bell.close()  # ends the listening at once
+        if self.loop.stop(deadline):
+            self._heard.close()
 
     def _listen(self) -> float:
         connection = connections[self._alias]
@@ -50,11 +56,12 @@ class Waker:
             self._listening_on = raw
             # What was sent while nobody listened.
             self._wake()
-        for notice in raw.notifies(timeout=LISTEN_FOR, stop_after=1):
+        for notice in raw.notifies(timeout=0):
             if notice.channel == CANCEL and notice.payload.isdigit():
                 self._cancelled(int(notice.payload))
             else:
                 self._wake()
+        wait([raw.fileno(), self._heard], LISTEN_FOR)
         return 0.0
 
     def _look(self) -> float:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
+from tests.support import messy as messy
+from tests.support import steered as steered
 from tests.support.models import Effect
 
 gates: dict[str, threading.Event] = {}
@@ -98,6 +102,13 @@ async def sleep_on_loop(context: Context, seconds: float, label: str = "") -> st
     return "slept"
 
 
+@job(execution="process")
+def start_grandchild(folder: str) -> None:
+    grandchild = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    (Path(folder) / "pids").write_text(f"{os.getpid()} {grandchild.pid}")
+    grandchild.wait()
+
+
 class Odd(Exception):
     """Cannot be unpickled: it takes two arguments and hands over one."""
 
@@ -134,6 +145,8 @@ def _misbehave(how: str) -> Any:
             return "x" * 50_000_000
         case "nul_result":
             return {"k": "a\0b"}
+        case "surrogate_result":
+            return ["\ud800"]
         case "nan_result":
             return {"loss": float("nan")}
         case "lambda_result":
