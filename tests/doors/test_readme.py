@@ -21,7 +21,7 @@ from jobs.domain.status import LEGAL_MOVES, Status
 from jobs.management.commands import runscheduler
 from jobs.models import Attempt, Failure, Job, Payload, Result
 from tests.support.ground import ROOT
-from tests.support.markdown import DESIGN, README, anchors, blocks, code_in, inline_code, links, read, table
+from tests.support.markdown import DESIGN, README, anchors, blocks, code_in, inline_code, links, read, section, table
 
 PAGES = (README, DESIGN)
 EXAMPLES = [block.text for block in blocks(README, "python") if not block.file]
@@ -186,3 +186,10 @@ def test_every_index_of_the_design_page_exists() -> None:
     named = {code for code in inline_code(DESIGN) if code.startswith("jobs_")}
     assert len(named) > 8
     assert named <= known | tables
+
+
+def test_the_section_on_your_own_project_says_what_the_wheel_test_does() -> None:
+    done = import_module("tests.system.test_wheel")
+    said = section(README, "## In your own project")
+    for step in (done.SETTINGS_LINE, done.TASKS, done.MIGRATE, done.RUN, done.ENQUEUE):
+        assert re.search(rf"^ *{re.escape(step.rstrip())}$", said, re.MULTILINE), f"the README does not say {step!r}"

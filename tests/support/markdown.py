@@ -46,11 +46,17 @@ def code_in(text: str) -> list[str]:
 
 def section(page: str, heading: str) -> str:
     """From a heading, such as `## Settings`, to the next one of its level or above, or to the end."""
-    level = heading.split(" ")[0]
-    ends = rf"(?=^#{{1,{len(level)}}} |\Z)"
-    found = re.search(rf"^{re.escape(heading)}\n(.*?){ends}", read(page), re.MULTILINE | re.DOTALL)
+    _, found, rest = f"\n{read(page)}".partition(f"\n{heading}\n")
     assert found, f"{page} has no heading {heading!r}"
-    return found[1]
+    level = len(heading.split(" ")[0])
+    kept: list[str] = []
+    in_code = False
+    for line in rest.splitlines(keepends=True):
+        if not in_code and re.match(rf"#{{1,{level}}} ", line):
+            break
+        in_code ^= line.startswith("```")
+        kept.append(line)
+    return "".join(kept)
 
 
 def table(page: str, heading: str, first: str) -> list[list[str]]:
