@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from config.dotenv import ensure_secret_key, env_file
@@ -11,6 +12,10 @@ from config.dotenv import ensure_secret_key, env_file
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    if sys.argv[1:2] == ["runscheduler"]:
+        # Told to stop while Django still loads: there is nothing to hand back yet. The command takes over from here.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: os._exit(0))
     # Settings are read before a command's own code runs, and they refuse to load without a key.
     if sys.argv[1:2] == ["quickstart"]:
         ensure_secret_key(env_file())

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from asgiref.sync import sync_to_async
+
 from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
 from tests.support import messy as messy
@@ -48,6 +50,41 @@ def padd(a: int, b: int = 0) -> int:
 @job(takes_context=True)
 def leave_mark(context: Context, label: str) -> None:
     note(label, context.job_id, context.attempt)
+
+
+@job(takes_context=True)
+async def aleave_mark(context: Context, label: str) -> None:
+    await sync_to_async(note)(label, context.job_id, context.attempt)
+
+
+@job(execution="process", takes_context=True)
+def pleave_mark(context: Context, label: str) -> None:
+    note(label, context.job_id, context.attempt)
+
+
+@job(takes_context=True)
+def hang_in_thread(context: Context, label: str, until: str = "") -> str:
+    """Its first attempt runs until the file `until` exists, or for ever; each later one just leaves its mark."""
+    note(label, context.job_id, context.attempt)
+    while context.attempt == 1 and not (until and Path(until).exists()):
+        time.sleep(0.02)
+    return "let go"
+
+
+@job(takes_context=True)
+async def hang_on_loop(context: Context, label: str, until: str = "") -> str:
+    await sync_to_async(note)(label, context.job_id, context.attempt)
+    while context.attempt == 1 and not (until and Path(until).exists()):
+        await asyncio.sleep(0.02)
+    return "let go"
+
+
+@job(execution="process", takes_context=True)
+def hang_in_process(context: Context, label: str, until: str = "") -> str:
+    note(label, context.job_id, context.attempt)
+    while context.attempt == 1 and not (until and Path(until).exists()):
+        time.sleep(0.02)
+    return "let go"
 
 
 @job(takes_context=True)

@@ -60,6 +60,7 @@ class Child:
         self._channel = channel
         self._run: ChildRun | None = None
         self._runner: Runner | None = None
+        self._announced = False
         self._handlers: dict[signal.Signals, Any] = {}
         self._folder, self._umask = os.getcwd(), os.umask(0o22)
         os.umask(self._umask)
@@ -90,6 +91,7 @@ class Child:
         self._handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
 
     def announce(self, state: int) -> None:
+        self._announced = True
         self._board.state = state
         self._tell(message.Ready(self._settings.slot))
 
@@ -138,6 +140,8 @@ class Child:
 
     def _on_terminate(self, number: int, frame: FrameType | None) -> None:
         run = self._run
+        if not self._announced:
+            os._exit(0)  # an exception could be taken for a fault of the project's code, in whose imports we may be
         if run is None:
             raise SystemExit(0)  # pebble ends idle children so; an exception gives its locks back
         reason = self._board.stop_asked(run.claim.attempt_id)

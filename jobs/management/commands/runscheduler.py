@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
+import os
 import signal
+import threading
 import time
 from types import FrameType
 from typing import Any
@@ -20,6 +21,7 @@ from jobs.domain.errors import JobsError
 from jobs.domain.execution import Execution
 from jobs.engine.options import ROLES
 from jobs.management.console_log import show_log
+from jobs.management.option_types import positive, queues, seconds, slots
 from jobs.management.status_line import StatusLine
 from jobs.scheduler import Scheduler
 
@@ -39,42 +41,77 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         settings = jobs_settings()
         add = parser.add_argument
-        add("--threads", type=_slots, default=settings.THREADS, help="slots for thread jobs (default: %(default)s)")
+        add("--threads", type=slots, default=settings.THREADS, help="slots for thread jobs (default: %(default)s)")
         add(
             "--async",
             dest="async_slots",
-            type=_slots,
+            type=slots,
             default=settings.ASYNC,
             help="slots for async jobs (default: %(default)s)",
         )
-        add("--processes", type=_slots, default=settings.PROCESSES, help="child processes (default: %(default)s)")
-        add("--concurrency", type=_positive, help="at most this many jobs in flight over all executions")
+        add("--processes", type=slots, default=settings.PROCESSES, help="child processes (default: %(default)s)")
+        add("--concurrency", type=positive, help="at most this many jobs in flight over all executions")
         add(
             "--queues",
-            type=_queues,
+            type=queues,
             help="only these, such as mail:4,default; a number is the most slots of this process that may run it",
         )
         add("--role", choices=ROLES, default="both", help="scheduler: promote, reclaim, prune; worker: claim and run")
         add("--drain", action="store_true", help="exit when nothing is due")
-        add("--max-jobs", type=_positive, help="exit after this many jobs")
-        add("--grace", type=_seconds, default=settings.GRACE, help="seconds that a stop lets jobs finish")
+        add("--max-jobs", type=positive, help="exit after this many jobs")
+        add("--grace", type=seconds, default=settings.GRACE, help="seconds that a stop lets jobs finish")
         add("--name", help="the worker's label (default: host:pid)")
         add("--reload", action="store_true", help="restart when code changes (development)")
 
+    def run_from_argv(self, argv: list[str]) -> None:
+        # Until there is a scheduler, and while the interpreter winds up, there is nothing to hand back.
+        _on_stop_signals(_leave_at_once)
+        try:
+            super().run_from_argv(argv)
+        finally:
+            _on_stop_signals(signal.SIG_IGN)
+
     def handle(self, *args: Any, **options: Any) -> None:
         show_log()
-        if options["reload"]:
-            autoreload.run_with_reloader(self._run, options)
-        else:
-            self._run(options)
-
-    def _run(self, options: dict[str, Any]) -> None:
         self._signals = 0
         self._scheduler: Scheduler | None = None
-        if not options["reload"]:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, self._on_signal)
+        if options["reload"]:
+            self._run_with_reloader(options)
+            return
+        before = _on_stop_signals(self._on_signal)
+        try:
+            _refuse_unapplied_migrations()
+            self._run(options)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def _run_with_reloader(self, options: dict[str, Any]) -> None:
         _refuse_unapplied_migrations()
+        ended = threading.Event()
+
+        def run() -> None:
+            try:
+                self._run(options)
+            finally:
+                ended.set()
+
+        if os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true":
+            # Ctrl-C reaches our child too, which needs us alive to end in its own time: Django would kill it.
+            signal.signal(signal.SIGINT, lambda number, frame: None)
+            autoreload.run_with_reloader(run)
+            return
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            autoreload.run_with_reloader(run)
+        finally:
+            # Stopped, or about to be replaced by new code: nothing waits for the grace.
+            self._signals += 1
+            if self._scheduler is not None:
+                self._scheduler.hurry()
+                ended.wait(10.0)
+
+    def _run(self, options: dict[str, Any]) -> None:
         try:
             self._scheduler = scheduler = Scheduler(
                 threads=options["threads"],
@@ -91,7 +128,10 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=CANNOT_START) from None
         if self._signals:
             return
-        scheduler.start()
+        try:
+            scheduler.start()
+        except DatabaseError as error:
+            raise _unusable(scheduler.options.alias, error) from None
         logger.info("%s", _introduction(scheduler))
         try:
             dead = self._wait(scheduler, drain=options["drain"] or options["max_jobs"] is not None)
@@ -148,8 +188,7 @@ def _refuse_unapplied_migrations() -> None:
             executor = MigrationExecutor(connections[alias])
             plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
         except DatabaseError as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise CommandError(f"database {alias!r} cannot be used: {reason}", returncode=CANNOT_START) from None
+            raise _unusable(alias, error) from None
         if plan:
             names = ", ".join(str(migration) for migration, _ in plan[:3])
             raise CommandError(
@@ -159,35 +198,17 @@ def _refuse_unapplied_migrations() -> None:
             )
 
 
-def _slots(text: str) -> int:
-    return _whole(text, 0)
+def _unusable(alias: str, error: DatabaseError) -> CommandError:
+    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return CommandError(f"database {alias!r} cannot be used: {reason}", returncode=CANNOT_START)
 
 
-def _positive(text: str) -> int:
-    return _whole(text, 1)
+def _on_stop_signals(handler: Any) -> dict[signal.Signals, Any]:
+    """Handle the signals that stop us like this; what handled them before, by signal. Only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
 
 
-def _whole(text: str, smallest: int) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < smallest:
-        raise argparse.ArgumentTypeError(f"give a whole number from {smallest}, not {text!r}")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < 1e6:
-        raise argparse.ArgumentTypeError(f"give seconds from 0, not {text!r}")
-    return seconds
-
-
-def _queues(text: str) -> dict[str, int | None]:
-    queues: dict[str, int | None] = {}
-    for part in text.split(","):
-        name, separator, most = part.strip().partition(":")
-        if not name:
-            raise argparse.ArgumentTypeError(f"give names such as mail:4,default, not {text!r}")
-        queues[name] = _positive(most) if separator else None
-    return queues
+def _leave_at_once(number: int, frame: FrameType | None) -> None:
+    os._exit(0)
