@@ -54,8 +54,11 @@ def extend(
         if lingering:
             db.execute(
                 f"""
-                UPDATE jobs_attempt SET lingering_until = {db.later("%(lease)s")}
-                WHERE id {db.members("ids")} AND worker_id = %(worker_id)s AND lingering_until IS NOT NULL
+                UPDATE jobs_attempt SET lingering_until = {db.later("%(lease)s")} WHERE id IN (
+                    SELECT id FROM jobs_attempt
+                    WHERE id {db.members("ids")} AND worker_id = %(worker_id)s AND lingering_until IS NOT NULL
+                    ORDER BY id {db.lock}
+                )
                 """,
                 ids=sorted(lingering),
                 worker_id=worker_id,
@@ -128,23 +131,24 @@ def note_progress(db: Database, worker_id: UUID, progress: Mapping[int, Progress
 def begin(db: Database, worker_id: UUID, attempt_id: int) -> bool:
     """Whether an at-most-once body may begin: writes its start first, so that a crash after it is never run again.
 
-    False: the attempt is closed, its lease is over, or somebody asked the job to stop.
+    False: the attempt is closed, its lease is over, somebody asked the job to stop, or holds one of the two rows.
+    Locks attempt and job.
     """
     with db.transaction():
         rows = db.rows(
             f"""
-            UPDATE jobs_attempt SET started_at = {db.now}
-            WHERE id = %(id)s AND worker_id = %(worker_id)s AND outcome = 'running' AND lease_until > {db.now}
-              AND NOT EXISTS (
-                  SELECT 1 FROM jobs_job WHERE jobs_job.id = job_id AND cancel_requested_at IS NOT NULL
-              )
-            RETURNING job_id
+            SELECT jobs_job.id FROM jobs_attempt JOIN jobs_job ON jobs_job.id = job_id
+            WHERE jobs_attempt.id = %(id)s AND worker_id = %(worker_id)s AND outcome = 'running'
+              AND lease_until > {db.now} AND cancel_requested_at IS NULL
+            {db.lock}
             """,
             id=attempt_id,
             worker_id=worker_id,
         )
-        if rows:
-            db.execute(
-                f"UPDATE jobs_job SET started_at = COALESCE(started_at, {db.now}) WHERE id = %(id)s", id=rows[0][0]
-            )
-    return bool(rows)
+        if not rows:
+            return False
+        db.execute(f"UPDATE jobs_attempt SET started_at = {db.now} WHERE id = %(id)s", id=attempt_id)
+        db.execute(
+            f"UPDATE jobs_job SET started_at = COALESCE(started_at, {db.now}) WHERE id = %(id)s", id=rows[0][0]
+        )
+    return True
