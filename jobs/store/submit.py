@@ -85,9 +85,10 @@ class Receipt:
 def submit(db: Database, submissions: Sequence[Submission], *, actor: str = "") -> list[Receipt]:
     """Insert the jobs and give a receipt for each, in order; one statement per batch of 1,000 (two on SQLite).
 
-    All of them or, when that fails, none. Locks nothing but the inserted rows. It may wait for one other row, the
-    holder of the same unique key, which is locked until the caller commits if it waits to run: so it cannot start
-    with what the caller has not committed yet.
+    All of them or, when that fails, none. Locks nothing but the inserted rows, each batch in the order of its keys,
+    so that batches with the same keys in another order do not deadlock. It may wait for one other row, the holder of
+    the same unique key, which is locked until the caller commits if it waits to run: so it cannot start with what the
+    caller has not committed yet.
     """
     # A single batch is one statement and needs no more; the caller's own transaction holds several together already.
     together = len(submissions) > BATCH and not db.connection.in_atomic_block
@@ -100,7 +101,7 @@ def _submit_batch(db: Database, batch: Sequence[Submission], actor: str) -> list
     receipts: dict[int, Receipt] = {}
     while waiting:
         receipts |= _insert(db, waiting, actor)
-        for position in waiting.keys() - receipts.keys():
+        for position in sorted(waiting.keys() - receipts.keys(), key=lambda one: waiting[one].unique_key or ""):
             holder = _holder(db, waiting[position].unique_key)
             # None: the holder ended between the insert and this look. Insert again.
             if holder is not None:
@@ -160,7 +161,7 @@ def _insert_postgresql(db: Database, records: str) -> Rows:
             INSERT INTO jobs_job (id, {_JOB_NAMES}, unique_slot, status, run_at, submitted_at, status_changed_at)
             SELECT id, {_JOB_NAMES}, unique_key,
                    CASE WHEN due_at > now THEN 'scheduled' ELSE 'pending' END, due_at, now, now
-            FROM input ORDER BY position
+            FROM input ORDER BY unique_key, position
             ON CONFLICT (unique_slot) WHERE unique_slot IS NOT NULL DO NOTHING
             RETURNING id, status, run_at, submitted_at
         ),
