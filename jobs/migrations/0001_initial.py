@@ -193,7 +193,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='job',
-            constraint=models.CheckConstraint(condition=models.Q(('attempts__gte', 0), ('failures__gte', 0), ('losses__gte', 0), ('snoozes__gte', 0)), name='jobs_job_counts_not_negative'),
+            constraint=models.CheckConstraint(condition=models.Q(('attempts__gte', 0), ('failures__gte', 0), ('interruptions__gte', 0), ('losses__gte', 0), ('snoozes__gte', 0)), name='jobs_job_counts_not_negative'),
         ),
         migrations.AddField(
             model_name='attempt',

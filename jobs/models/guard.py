@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import models
+from django.db.models.expressions import DatabaseDefault
+from django.db.models.signals import pre_save
+from django.dispatch import receiver
 
 from jobs.domain.errors import IllegalMove
 from jobs.domain.status import INITIAL, LEGAL_MOVES, Status
@@ -58,7 +62,7 @@ def refuse_guarded(names: Iterable[str], route: str) -> None:
 def refuse_odd_birth(job: Job) -> None:
     if job.status not in INITIAL:
         raise IllegalMove(f"a job cannot be born {job.status}: only {', '.join(INITIAL)}")
-    if job.ended_at is not None or job.attempts:
+    if not isinstance(job.ended_at, (NoneType, DatabaseDefault)) or job.attempts:
         raise IllegalMove("a job is born without an end and without attempts")
 
 
@@ -78,12 +82,20 @@ class GuardedQuerySet(models.QuerySet[_Job]):
 
     bulk_update.alters_data = True  # type: ignore[attr-defined]
 
-    def bulk_create(self, objs: Iterable[_Job], *args: Any, **kwargs: Any) -> list[_Job]:
+    def bulk_create(
+        self,
+        objs: Iterable[_Job],
+        batch_size: int | None = None,
+        ignore_conflicts: bool = False,
+        update_conflicts: bool = False,
+        update_fields: Collection[str] | None = None,
+        unique_fields: Collection[str] | None = None,
+    ) -> list[_Job]:
         rows = list(objs)
-        refuse_guarded(kwargs.get("update_fields") or (), "bulk_create() with update_conflicts")
+        refuse_guarded(update_fields or (), "bulk_create() with update_conflicts")
         for row in rows:
             refuse_odd_birth(row)
-        return super().bulk_create(rows, *args, **kwargs)
+        return super().bulk_create(rows, batch_size, ignore_conflicts, update_conflicts, update_fields, unique_fields)
 
     bulk_create.alters_data = True  # type: ignore[attr-defined]
 
@@ -95,28 +107,37 @@ class GuardedModel(models.Model):
         abstract = True
         base_manager_name = "objects"
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        update_fields: Sequence[str] | None = kwargs.get("update_fields")
+    def save(  # without the positional form, which Django 6 no longer has either
+        self,
+        *,
+        force_insert: Any = False,
+        force_update: bool = False,
+        using: str | None = None,
+        update_fields: Iterable[str] | None = None,
+    ) -> None:
         if update_fields is not None:
+            update_fields = list(update_fields)
             refuse_guarded(update_fields, "save(update_fields=...)")
-        elif self._state.adding or kwargs.get("force_insert"):
+        elif self._state.adding or force_insert:
             refuse_odd_birth(self)  # type: ignore[arg-type]
             # Without this a hand-set primary key would turn the birth into an UPDATE of somebody else's row.
-            kwargs["force_insert"] = True
+            force_insert = force_insert or True
         else:
             deferred = self.get_deferred_fields()
-            kwargs["update_fields"] = [
+            update_fields = [
                 field.name
                 for field in self._meta.concrete_fields
                 if not field.primary_key and field.name not in GUARDED and field.attname not in deferred
             ]
-        super().save(*args, **kwargs)
+        super().save(force_insert=force_insert, force_update=force_update, using=using, update_fields=update_fields)
 
     save.alters_data = True  # type: ignore[attr-defined]
 
-    def save_base(self, raw: bool = False, *args: Any, **kwargs: Any) -> None:
-        if raw and type(self)._base_manager.using(kwargs.get("using")).filter(pk=self.pk).exists():
-            raise IllegalMove(f"loading a fixture may not overwrite job {self.pk}")
-        super().save_base(raw, *args, **kwargs)
 
-    save_base.alters_data = True  # type: ignore[attr-defined]
+@receiver(pre_save, dispatch_uid="jobs.guard")
+def refuse_raw_save(sender: type[models.Model], instance: models.Model, raw: bool, using: str, **_: Any) -> None:
+    """`loaddata` goes round `save()`: it may give birth to jobs, and overwrite none."""
+    if raw and isinstance(instance, GuardedModel):
+        if type(instance)._base_manager.using(using).filter(pk=instance.pk).exists():
+            raise IllegalMove(f"loading a fixture may not overwrite job {instance.pk}")
+        refuse_odd_birth(instance)  # type: ignore[arg-type]

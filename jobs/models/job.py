@@ -116,7 +116,9 @@ class Job(GuardedModel):
             ),
             models.CheckConstraint(
                 name="jobs_job_counts_not_negative",
-                condition=models.Q(attempts__gte=0, failures__gte=0, losses__gte=0, snoozes__gte=0),
+                condition=models.Q(
+                    attempts__gte=0, failures__gte=0, losses__gte=0, snoozes__gte=0, interruptions__gte=0
+                ),
             ),
         ]
 

@@ -192,13 +192,17 @@ def _may_wait(row: dict[str, Any]) -> bool:
     return not (row["at_most_once"] or row["unique_until_started"] or row["execution"] == Execution.PROCESS)
 
 
+# A row that somebody made without `enqueue` fails alone, at its unreadable arguments, and stops no claim.
+_NO_PAYLOAD = (None, 1.0, 300.0, True)
+
+
 def _claims(db: Database, taken: list[dict[str, Any]], opened: Rows, payloads: Rows) -> list[Claim]:
     attempts = {job_id: (attempt_id, claimed_at) for job_id, attempt_id, claimed_at in opened}
     cold = {row[0]: row[1:] for row in payloads}
     claims = []
     for row in taken:
         attempt_id, claimed_at = attempts[row["id"]]
-        arguments, base, cap, jitter = cold[row["id"]]
+        arguments, base, cap, jitter = cold.get(row["id"], _NO_PAYLOAD)
         claimed = db.read_instant(claimed_at)
         assert claimed is not None
         claims.append(
@@ -209,7 +213,7 @@ def _claims(db: Database, taken: list[dict[str, Any]], opened: Rows, payloads: R
                 task=row["task"],
                 queue=row["queue"],
                 execution=Execution(row["execution"]),
-                arguments=db.read_json(arguments),
+                arguments=db.read_json(arguments) or {},
                 failures=row["failures"],
                 losses=row["losses"],
                 snoozes=row["snoozes"],

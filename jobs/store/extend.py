@@ -148,7 +148,5 @@ def begin(db: Database, worker_id: UUID, attempt_id: int) -> bool:
         if not rows:
             return False
         db.execute(f"UPDATE jobs_attempt SET started_at = {db.now} WHERE id = %(id)s", id=attempt_id)
-        db.execute(
-            f"UPDATE jobs_job SET started_at = COALESCE(started_at, {db.now}) WHERE id = %(id)s", id=rows[0][0]
-        )
+        db.execute(f"UPDATE jobs_job SET started_at = COALESCE(started_at, {db.now}) WHERE id = %(id)s", id=rows[0][0])
     return True

@@ -56,7 +56,9 @@ def _requeue_one(db: Database, job_id: int, at: datetime | None, actor: str, req
                status_changed_at = {db.now}, run_at = {due_at}, ended_at = NULL, expires_at = NULL,
                failures = 0, losses = 0, cancel_requested_at = NULL, cause = '', unknown_since = NULL,
                unique_slot = unique_key,
-               execution = (SELECT submitted_execution FROM jobs_payload WHERE job_id = %(id)s)
+               execution = COALESCE(
+                   (SELECT submitted_execution FROM jobs_payload WHERE job_id = %(id)s), execution
+               )
         WHERE id = %(id)s AND status IN {_ENDED}
         RETURNING status, task, attempts, status_changed_at
         """,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import jobs
 from jobs import Status
@@ -14,12 +15,12 @@ from tests.support.waiting import wait_until
 
 
 def test_a_worker_that_wakes_up_past_its_lease_changes_nothing_and_stops_that_work(
-    live_database: str, tmp_path: str
+    live_database: str, tmp_path: Path
 ) -> None:
-    until = f"{tmp_path}/leave"
+    until = tmp_path / "leave"
     debug = {"LOG_LEVEL": "DEBUG"}
     with scheduler(live_database, "--name=frozen", jobs=FAST, environment=debug) as frozen:
-        rows = [task.enqueue("frozen", until) for task in (tasks.hang_in_thread, tasks.hang_on_loop)]
+        rows = [task.enqueue("frozen", str(until)) for task in (tasks.hang_in_thread, tasks.hang_on_loop)]
         wait_until(lambda: Effect.objects.using(live_database).filter(label="frozen").count() == 2)
         frozen.send(signal.SIGSTOP)
         with scheduler(live_database, "--name=other", jobs=FAST):
@@ -29,7 +30,7 @@ def test_a_worker_that_wakes_up_past_its_lease_changes_nothing_and_stops_that_wo
         for row in rows:
             frozen.wait_for(f"job {row.pk}, attempt .*: the lease is lost; its run is stopped")
         # The thread cannot be stopped; when it ends, its outcome is discarded.
-        open(until, "w").close()  # noqa: PTH123, SIM115
+        until.touch()
         tasks.leave_mark.enqueue("after")
         wait_until(lambda: Effect.objects.using(live_database).filter(label="after").exists(), what="it works on")
         frozen.send(signal.SIGTERM)
