@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobs.store.count import any_pending
 from jobs.store.database import Database
 
 
@@ -23,9 +24,10 @@ class Facts:
 
 def look(db: Database, queues: Sequence[str]) -> Facts:
     """One statement over partial indexes. Locks nothing."""
+    pending, parameters = any_pending(queues)
     ready, expired, due_at, now = db.rows(
         f"""
-        SELECT EXISTS (SELECT 1 FROM jobs_job WHERE status = 'pending' AND queue {db.members("queues")}),
+        SELECT {pending},
                EXISTS (
                    SELECT 1 FROM jobs_job WHERE status IN ('blocked', 'scheduled', 'pending', 'retry_wait')
                    AND expires_at IS NOT NULL AND started_at IS NULL AND expires_at <= {db.now}
@@ -33,7 +35,7 @@ def look(db: Database, queues: Sequence[str]) -> Facts:
                (SELECT run_at FROM jobs_job WHERE status IN ('scheduled', 'retry_wait') ORDER BY run_at LIMIT 1),
                {db.now}
         """,
-        queues=list(queues),
+        **parameters,
     )[0]
     due, at = db.read_instant(due_at), db.read_instant(now)
     assert at is not None

@@ -49,7 +49,9 @@ def _not_lingering(db: Database) -> str:
 def _past_retention(db: Database, status: Status, age: timedelta, batch: int) -> list[int]:
     rows = db.rows(
         f"""
-        SELECT id FROM jobs_job WHERE status = '{status}' AND ended_at < {db.later("%(age)s")} AND {_not_lingering(db)}
+        SELECT id FROM jobs_job
+        WHERE status = '{status}' AND status IN {_TERMINAL} AND ended_at < {db.later("%(age)s")}
+          AND {_not_lingering(db)}
         ORDER BY ended_at LIMIT {batch} {_lock_for_delete(db)}
         """,
         age=-age.total_seconds(),

@@ -18,7 +18,7 @@ def overdue(db: Database, *, limit: int = 1000) -> Looks:
     rows = db.rows(
         f"""
         SELECT id, lease_until FROM jobs_attempt WHERE outcome = 'running' AND lease_until < {db.now}
-        ORDER BY id LIMIT {limit}
+        ORDER BY job_id LIMIT {limit}
         """
     )
     return {attempt_id: at for attempt_id, until in rows if (at := db.read_instant(until)) is not None}
