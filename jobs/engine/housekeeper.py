@@ -13,7 +13,7 @@ from jobs.engine.options import EngineOptions
 from jobs.store.database import Database, database
 from jobs.store.prune import prune
 from jobs.store.reclaim import overdue, reclaim
-from jobs.store.workers import forget_silent, live_roles
+from jobs.store.workers import forget_silent
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,6 @@ class Housekeeper:
         self._options = options
         self._looks = TwoLooks(options.renew)
         self._pruned_at = float("-inf")
-        self._role_warned = False
         self.loop = Loop("housekeeper", self._work, prepare=prepare)
 
     def start(self) -> None:
@@ -68,7 +67,6 @@ class Housekeeper:
         try:
             self._sweep(db)
             forget_silent(db, silent_seconds=max(300.0, 5 * self._options.lease))
-            self._look_for_the_other_role(db)
             if time.monotonic() - self._pruned_at >= self._options.prune_every:
                 self._prune(db)
         except Exception:
@@ -95,12 +93,3 @@ class Housekeeper:
             total += deleted
         if total:
             logger.info("pruned %s ended jobs", total)
-
-    def _look_for_the_other_role(self, db: Database) -> None:
-        if self._options.role == "both":
-            return
-        roles = live_roles(db, within_seconds=self._options.lease)
-        alone = not roles & {"both", "worker"}
-        if alone and not self._role_warned:
-            logger.warning("no live worker runs what becomes due: start one with runscheduler --role worker")
-        self._role_warned = alone

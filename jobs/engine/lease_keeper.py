@@ -9,6 +9,7 @@ from collections.abc import Callable
 from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import Held, InFlight
 from jobs.engine.loop import Loop
+from jobs.engine.other_role import OtherRole
 from jobs.store.database import Database, database
 from jobs.store.extend import extend, note_progress, stop_lingering
 from jobs.store.workers import WorkerCard, beat
@@ -35,6 +36,7 @@ class LeaseKeeper:
         self._is_asleep = is_asleep
         self._alias = alias
         self._card = card
+        self._other_role = OtherRole(card.role, silent_seconds=lease)
         self._in_flight = in_flight
         self._lease = lease
         self._renew = renew
@@ -81,6 +83,7 @@ class LeaseKeeper:
     def _renew_all(self, db: Database) -> None:
         held = {one.claim.attempt_id: one for one in self._in_flight.held()}
         beat(db, self._card, asleep=self._is_asleep())
+        self._other_role.look(db)
         if not held:
             return
         renewal = extend(
