@@ -47,9 +47,7 @@ def fill(bench: Bench, given_jobs: list[Given]) -> list[tuple[Given, int]]:
         model.objects.using(bench.alias).all().delete()
     submitted = []
     for one in given_jobs:
-        receipt = bench.submit(
-            queue=one.queue, execution=one.execution, priority=one.priority, delay_seconds=one.delay
-        )
+        receipt = bench.submit(queue=one.queue, execution=one.execution, priority=one.priority, delay_seconds=one.delay)
         submitted.append((one, receipt.job_id))
         bench.turn(one.waited)
     bench.turn(10)
@@ -83,9 +81,7 @@ def test_each_lane_is_served_in_the_order_of_priority_due_instant_and_id(
 
 @ONE_DATABASE_PER_TEST
 @given(given_jobs=st.lists(GIVEN, max_size=12))
-def test_one_at_a_time_a_queue_is_served_in_order_whatever_the_execution(
-    bench: Bench, given_jobs: list[Given]
-) -> None:
+def test_one_at_a_time_a_queue_is_served_in_order_whatever_the_execution(bench: Bench, given_jobs: list[Given]) -> None:
     submitted = fill(bench, given_jobs)
     for queue in QUEUES:
         lanes = [Lane(queue, execution, 1) for execution in Execution]
