@@ -231,6 +231,7 @@ def _cleaned(outcome: Outcome, left_open: str) -> Outcome:
 
 def run_claim(claim: Claim, context: Context, stop: StopSignal) -> Outcome:
     """The door for child processes: look the task up, then run it."""
+    log_capture.install()
     definition = registry.find(claim.task)
     if definition is None:
         return Outcome(Ending.TASK_NOT_FOUND, reason="the child process does not know the task")

@@ -17,6 +17,7 @@ from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
 from tests.support import messy as messy
 from tests.support import steered as steered
+from tests.support import talking as talking
 from tests.support.models import Effect
 
 gates: dict[str, threading.Event] = {}
