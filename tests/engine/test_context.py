@@ -13,6 +13,7 @@ from jobs.domain.text import clean_text
 from jobs.engine import body, lease_keeper
 from jobs.engine.log_capture import LogBuffer
 from jobs.models import Attempt, Job
+from jobs.store.extend import note_progress
 from jobs.testing import run_jobs
 from tests.support import talking
 from tests.support.engine import running
@@ -112,8 +113,12 @@ def test_a_thousand_reports_of_progress_cost_few_writes(
     live_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Any] = []
-    write = lease_keeper.note_progress
-    monkeypatch.setattr(lease_keeper, "note_progress", lambda *given: written.append(given) or write(*given))
+
+    def write(*given: Any) -> int:
+        written.append(given)
+        return note_progress(*given)
+
+    monkeypatch.setattr(lease_keeper, "note_progress", write)
     with running() as scheduler:
         row = talking.measure.enqueue(str(tmp_path))
         wait_for_begin(tmp_path, row)

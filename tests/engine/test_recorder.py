@@ -11,6 +11,7 @@ from django.db import DataError, OperationalError
 import jobs
 from jobs.domain.closing import Closing
 from jobs.engine import recorder
+from jobs.store.record import record
 from tests.support import tasks
 from tests.support.engine import running
 from tests.support.story import Story, failure_of, story_of
@@ -20,7 +21,7 @@ POISON = "666"
 
 
 def refuse_poison(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    write = recorder.record
+    write = record
 
     def picky(db: Any, worker_id: Any, closings: Sequence[Closing], **given: Any) -> Any:
         if any(one.result == POISON for one in closings):
