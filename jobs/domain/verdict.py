@@ -7,12 +7,20 @@ from datetime import datetime
 
 from jobs.domain.claim import Claim
 from jobs.domain.closing import Closing
+from jobs.domain.context import Progress
 from jobs.domain.loss import LostAttempt, after_loss, outcome_unknown
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.status import AttemptOutcome, Status
 
 
-def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, lingers: bool = False) -> Closing:
+def closing_for(
+    claim: Claim,
+    outcome: Outcome,
+    *,
+    started_at: datetime | None,
+    lingers: bool = False,
+    progress: Progress | None = None,
+) -> Closing:
     """For every ending but UNSTARTED, whose attempt is deleted instead.
 
     `outcome.retry_after_seconds` already holds the policy's word. An at-most-once body that did not end by
@@ -27,6 +35,7 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
         status=Status.FAILED,
         started_at=started_at,
         lingers=lingers,
+        progress=progress,
         reason=outcome.reason,
         failure=outcome.failure,
         log=outcome.log,
@@ -58,7 +67,7 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
                 at_most_once=claim.at_most_once,
                 started=True,
             )
-            return replace(after_loss(lost, outcome.reason), started_at=started_at, log=outcome.log)
+            return replace(after_loss(lost, outcome.reason), started_at=started_at, progress=progress, log=outcome.log)
         case _:
             raise AssertionError(f"an attempt that ended {outcome.ending} is not closed")
 

@@ -217,7 +217,9 @@ class Scheduler:
         elif outcome.ending is Ending.TASK_NOT_FOUND:
             self._task_not_found(held)
         else:
-            self._recorder.put(closing_for(claim, outcome, started_at=held.started_at, lingers=lingers))
+            self._recorder.put(
+                closing_for(claim, outcome, started_at=held.started_at, lingers=lingers, progress=held.progress)
+            )
         self._dispatcher.slot_freed(claim.execution)
         self._idle.set()
 

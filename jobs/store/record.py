@@ -104,11 +104,23 @@ def close(db: Database, closings: Sequence[Closing], actor: str, linger_seconds:
 
 
 def _close_attempts(db: Database, closings: Sequence[Closing], linger_seconds: float) -> None:
-    columns = {"id": "bigint", "outcome": "text", "reason": "text", "started_at": "timestamptz", "lingers": "bool"}
+    columns = {
+        "id": "bigint",
+        "outcome": "text",
+        "reason": "text",
+        "started_at": "timestamptz",
+        "lingers": "bool",
+        "done": "float8",
+        "total": "float8",
+        "message": "text",
+    }
     db.execute(
         f"""
         UPDATE jobs_attempt SET outcome = closing.outcome, reason = closing.reason, ended_at = {db.now},
                started_at = COALESCE(jobs_attempt.started_at, closing.started_at),
+               progress_done = COALESCE(closing.done, progress_done),
+               progress_total = CASE WHEN closing.done IS NULL THEN progress_total ELSE closing.total END,
+               progress_message = COALESCE(closing.message, progress_message),
                lingering_until = CASE WHEN closing.lingers THEN {db.later("%(linger)s")} END
         FROM {db.records("closing", columns)}
         WHERE jobs_attempt.id = closing.id AND jobs_attempt.outcome = 'running'
@@ -121,10 +133,16 @@ def _close_attempts(db: Database, closings: Sequence[Closing], linger_seconds: f
                 "reason": one.reason[:200],
                 "started_at": one.started_at,
                 "lingers": one.lingers,
+                **_progress(one),
             }
             for one in closings
         ),
     )
+
+
+def _progress(closing: Closing) -> dict[str, Any]:
+    news = closing.progress
+    return {} if news is None else {"done": news.done, "total": news.total, "message": news.message}
 
 
 def _move_jobs(db: Database, closings: Sequence[Closing]) -> dict[int, datetime | None]:
