@@ -104,17 +104,17 @@ def test_a_terminate_for_the_whole_group_leaves_child_processes_their_grace(live
 
 def stop_at_random_instants(alias: str, rounds: int, rng: random.Random) -> None:
     """Start processes, six at a time, and stop each at an instant of its own, from its first line of code on."""
-    calls = [tasks.pleave_mark, tasks.aleave_mark, tasks.leave_mark]
-    jobs.enqueue_many([calls[n % 3].bind("random") if n % 3 else tasks.sleep_in_thread.bind(0.05) for n in range(2000)])
+    calls = [tasks.pleave_mark.bind("random"), tasks.aleave_mark.bind("random"), tasks.leave_mark.bind("random")]
+    calls += [task.bind(0.05) for task in (tasks.sleep_in_process, tasks.sleep_in_thread, tasks.sleep_on_loop)]
+    jobs.enqueue_many(calls * 400)
     for _ in range(0, rounds, 6):
         workers: list[ChildProcess] = []
         with_each = [scheduler(alias, "--grace=0.2", wait=False) for _ in range(6)]
         try:
             workers = [one.__enter__() for one in with_each]
-            threads = [
-                threading.Thread(target=_stop, args=(one, rng.choice([0.0, 0.3, 3.0]) * rng.random()))
-                for one in workers
-            ]
+            # One while Django still loads, the others at work.
+            delays = [rng.uniform(0, 0.1), *(rng.uniform(0.2, 3) for _ in workers[1:])]
+            threads = [threading.Thread(target=_stop, args=pair) for pair in zip(workers, delays, strict=True)]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -129,6 +129,7 @@ def stop_at_random_instants(alias: str, rounds: int, rng: random.Random) -> None
         assert orphaned(alias) == 0, said
         assert statuses(alias).get("running", 0) == 0, said
     stored = Job.objects.using(alias)
+    assert stored.filter(status=Status.COMPLETED).exists()
     assert not stored.filter(failures__gt=0).exists()
     assert not stored.filter(losses__gt=0).exists()
 
