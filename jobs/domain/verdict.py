@@ -54,7 +54,9 @@ def closing_for(
             closing = replace(closing, outcome=AttemptOutcome.INTERRUPTED, status=Status.SCHEDULED, snoozes=1)
             return replace(closing, delay_seconds=outcome.retry_after_seconds or 0.0)
         case Ending.INTERRUPTED:
-            closing = replace(closing, outcome=AttemptOutcome.INTERRUPTED, status=Status.PENDING, interruptions=1)
+            # Not pending while its call goes on here: the claim does not look at lingering ones, the promotion does.
+            status = Status.SCHEDULED if lingers else Status.PENDING
+            closing = replace(closing, outcome=AttemptOutcome.INTERRUPTED, status=status, interruptions=1)
             return _unknown(closing, "its worker stopped") if claim.at_most_once else closing
         case Ending.LOST:
             lost = LostAttempt(

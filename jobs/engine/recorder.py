@@ -222,5 +222,5 @@ def _log_outcome(closing: Closing, status: Status) -> None:
         )
     else:
         # A job's own exception was logged as ERROR where it was raised, with its traceback.
-        level = logging.ERROR if failure.exception_class.startswith("jobs.") else logging.INFO
+        level = logging.ERROR if failure.exception_class.rpartition(".")[0] == "jobs" else logging.INFO
         logger.log(level, "job %s, attempt %s (%s) ended %s: %s", *where, status, what)
