@@ -26,9 +26,9 @@ class Borrowed:
 
     def __init__(self) -> None:
         self._lent = [
-            _Lent(one, one.savepoint(), list(one.savepoint_ids), list(one.atomic_blocks))
+            _Lent(one, savepoint, list(one.savepoint_ids), list(one.atomic_blocks))
             for one in connections.all(initialized_only=True)
-            if one.in_atomic_block and not one.needs_rollback
+            if one.in_atomic_block and not one.needs_rollback and (savepoint := one.savepoint()) is not None
         ]
 
     def take_back(self) -> str:

@@ -32,24 +32,24 @@ class InAPlainTestCase(TestCase):
     def test_every_execution_runs_right_here(self) -> None:
         rows = [tasks.add.enqueue(1, 2), tasks.aadd.enqueue(3, 4), tasks.padd.enqueue(5, 6)]
         ran = run_jobs()
-        self.assertEqual(ran.attempts, [(row.pk, Status.COMPLETED) for row in rows])
-        self.assertEqual([jobs.get(row).result for row in rows], [3, 7, 11])
-        self.assertEqual([one.name for one in threading.enumerate() if one.name.startswith("jobs-")], [])
-        self.assertTrue(connections["default"].in_atomic_block)
+        assert ran.attempts == [(row.pk, Status.COMPLETED) for row in rows]
+        assert [jobs.get(row).result for row in rows] == [3, 7, 11]
+        assert [one.name for one in threading.enumerate() if one.name.startswith("jobs-")] == []
+        assert connections["default"].in_atomic_block
 
     def test_it_follows_what_jobs_enqueue(self) -> None:
         tasks.fan_out.enqueue(2)
-        self.assertEqual(len(run_jobs()), 1 + 3 + 9)
-        self.assertEqual(len(run_jobs()), 0)
+        assert len(run_jobs()) == 1 + 3 + 9
+        assert len(run_jobs()) == 0
 
     def test_what_the_test_did_before_is_seen_by_its_jobs_and_rolled_back_with_it(self) -> None:
         Effect.objects.create(label="before")
         messy.write.enqueue("default")
         run_jobs()
-        self.assertEqual(sorted(Effect.objects.values_list("label", flat=True)), ["before", "written"])
+        assert sorted(Effect.objects.values_list("label", flat=True)) == ["before", "written"]
 
     def test_nothing_is_left_of_the_test_before(self) -> None:
-        self.assertEqual((Job.objects.count(), Effect.objects.count()), (0, 0))
+        assert (Job.objects.count(), Effect.objects.count()) == (0, 0)
 
 
 @EVERY
