@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from io import StringIO
 
 import pytest
@@ -38,6 +38,14 @@ def without_constraints(bench: Bench) -> None:
     else:
         bench.db.execute("PRAGMA ignore_check_constraints = ON")
     bench.db.execute("DROP INDEX jobs_attempt_one_open")
+
+
+@pytest.fixture(autouse=True)
+def constraints_again(bench: Bench) -> Iterator[None]:
+    """The rollback brings back everything but SQLite's PRAGMA, which belongs to the connection."""
+    yield
+    if bench.alias != "postgres":
+        bench.db.execute("PRAGMA ignore_check_constraints = OFF")
 
 
 def running(bench: Bench) -> int:
