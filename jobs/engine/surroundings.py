@@ -8,29 +8,40 @@ from typing import Any
 from django.db import connections, reset_queries
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from jobs.engine import session
+
 logger = logging.getLogger(__name__)
 
 
 def heal_connections() -> None:
-    """Before a body: drop this thread's connections that are broken or too old, as Django does at a request's start."""
-    for connection in connections.all(initialized_only=True):
+    """Before a body: drop this thread's connections that are broken or too old, as Django does at a request's start.
+
+    Also those that were cut off since the last body: outside requests Django looks at them only when they are used.
+    """
+    for connection in connections.all():
         connection.close_if_unusable_or_obsolete()
+        if session.is_broken(connection):
+            connection.close()
+        session.watch(connection)
 
 
 def clean_connections() -> str:
     """After a body: an empty string, or what it left open. Whatever was open is rolled back and closed."""
-    left_open = []
+    undone = []
     for connection in connections.all(initialized_only=True):
-        if _has_open_transaction(connection):
-            left_open.append(connection.alias)
+        if connection.connection is None and connection.closed_in_transaction:
+            undone.append(f"closed its connection to {connection.alias} inside a transaction")
+            _discard(connection)
+        elif _has_open_transaction(connection):
+            undone.append(f"returned with a transaction open on {connection.alias}")
+            _discard(connection)
+        elif session.is_changed(connection):
             _discard(connection)
         else:
             connection.close_if_unusable_or_obsolete()
     if connections.settings:
         reset_queries()
-    if not left_open:
-        return ""
-    return f"the job returned with a transaction open on {', '.join(left_open)}: it was rolled back"
+    return f"the job {' and '.join(undone)}: it was rolled back" if undone else ""
 
 
 def _has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
@@ -50,11 +61,13 @@ def _has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _discard(connection: BaseDatabaseWrapper) -> None:
-    # close() refuses inside atomic(), whose bookkeeping nobody will unwind any more: take the raw one.
     raw: Any = connection.connection
     try:
-        if raw is not None:
-            raw.close()
+        if raw is not None and connection.vendor == "postgresql":
+            raw.close()  # first: a pool throws a closed one away, and gives any other to the next job as it is
+        # Nobody will unwind the block any more, and close() refuses inside one.
+        connection.in_atomic_block = False
+        connection.close()
     except Exception:
         logger.debug("closing the connection to %s failed", connection.alias, exc_info=True)
     del connections[connection.alias]

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from jobs.domain.closing import Closing
 from jobs.domain.move import Move
-from jobs.domain.status import TERMINAL, WAITING, Status
+from jobs.domain.status import TERMINAL, WAITING, AttemptOutcome, Status
 from jobs.models.guard import legal_from
 from jobs.store.database import Database
 from jobs.store.report import report
@@ -30,7 +30,9 @@ class Recorded:
     skipped: set[int] = field(default_factory=set)
     """Still open and ours, but somebody held the attempt's or the job's row: try again."""
     lost: set[int] = field(default_factory=set)
-    """Read as closed, or gone: the lease is lost, or an earlier write of ours arrived after all."""
+    """Read as closed, or gone."""
+    written_before: set[int] = field(default_factory=set)
+    """Read as closed just so: an earlier write of ours arrived after all, though its commit got no answer."""
 
 
 def record(
@@ -44,8 +46,21 @@ def record(
     missing = [one.attempt_id for one in closings if one.attempt_id not in recorded.closed]
     if missing:
         recorded.skipped = still_open(db, worker_id, missing)
-        recorded.lost = set(missing) - recorded.skipped
+        lost = [one for one in closings if one.attempt_id in set(missing) - recorded.skipped]
+        recorded.written_before = _written_before(db, worker_id, lost) if lost else set()
+        recorded.lost = {one.attempt_id for one in lost} - recorded.written_before
     return recorded
+
+
+def _written_before(db: Database, worker_id: UUID, closings: Sequence[Closing]) -> set[int]:
+    """A sweeper closes as lost, so any other outcome is ours."""
+    rows = db.rows(
+        f"SELECT id, outcome FROM jobs_attempt WHERE id {db.members('ids')} AND worker_id = %(worker_id)s",
+        ids=sorted(one.attempt_id for one in closings),
+        worker_id=worker_id,
+    )
+    asked = {one.attempt_id: str(one.outcome) for one in closings}
+    return {key for key, outcome in rows if outcome == asked[key] and outcome != AttemptOutcome.LOST}
 
 
 def lock_attempts(db: Database, attempt_ids: Iterable[int], condition: str = "", **parameters: Any) -> set[int]:
@@ -116,7 +131,10 @@ def _close_attempts(db: Database, closings: Sequence[Closing], linger_seconds: f
     }
     db.execute(
         f"""
-        UPDATE jobs_attempt SET outcome = closing.outcome, reason = closing.reason, ended_at = {db.now},
+        UPDATE jobs_attempt SET outcome = closing.outcome, reason = closing.reason,
+               -- never before its start, also when the clock was put back
+               ended_at = CASE WHEN COALESCE(jobs_attempt.started_at, closing.started_at) > {db.now}
+                               THEN COALESCE(jobs_attempt.started_at, closing.started_at) ELSE {db.now} END,
                started_at = COALESCE(jobs_attempt.started_at, closing.started_at),
                progress_done = COALESCE(closing.done, progress_done),
                progress_total = CASE WHEN closing.done IS NULL THEN progress_total ELSE closing.total END,
