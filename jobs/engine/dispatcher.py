@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -10,6 +11,7 @@ from jobs.domain.claim import Claim
 from jobs.domain.execution import Execution
 from jobs.domain.outcome import Ending, Outcome
 from jobs.engine.executors.port import Executor
+from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import InFlight
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
@@ -51,18 +53,26 @@ class Dispatcher:
         self._backlog = backlog
         self._cancel = cancel
         self._queues = list(options.queues)
+        self._executions = list(executors)
+        self._worth = dict.fromkeys(executors, 0)
         self._unknown: dict[str, float] = {}
         self._looked_for_cancels_at = float("-inf")
         self._rounds_since_idle = 0
         self._hungry = False
         self.asleep = False
-        self.claimed = 0
+        self._counting = threading.Lock()
+        self._counted = 0
         self.loop = Loop("dispatcher", self._round, prepare=prepare)
 
     @property
     def exhausted(self) -> bool:
-        """Whether `max_jobs` are claimed."""
-        return self._options.max_jobs is not None and self.claimed >= self._options.max_jobs
+        """Whether `max_jobs` have begun, or are about to."""
+        return self._options.max_jobs is not None and self._counted >= self._options.max_jobs
+
+    def count(self, claims: int) -> None:
+        """Towards `max_jobs`; negative: claims that were handed back without having begun."""
+        with self._counting:
+            self._counted += claims
 
     def start(self) -> None:
         self.loop.start()
@@ -80,13 +90,15 @@ class Dispatcher:
     def slot_freed(self, execution: Execution) -> None:
         """Wake up for more when the last round left some behind and the waiting claims run out."""
         ahead = self._in_flight.busy(execution) - self._executors[execution].slots
-        if self._hungry and ahead <= self._worth_ahead(execution) // 5:
+        if self._hungry and ahead <= self._worth[execution] // 5:
             self.loop.wake()
 
     def _round(self) -> float:
         db = database(self._options.alias)
         if self.loop.errors:
             self._hand_back_strays(db)
+        self._stop_cancelled(db)
+        self._hand_back_waiting()
         if not self.loop.was_woken and not self._rounds_since_idle:
             # Nobody said anything: one statement tells whether there is anything to do.
             facts = look(db, self._queues)
@@ -94,8 +106,8 @@ class Dispatcher:
                 return self._sleep(db, facts)
         moved = self._promote(db) if self._options.keeps_house else 0
         claimed = self._claim(db) if self._options.claims else 0
-        self._stop_cancelled(db)
-        self._hand_back_waiting()
+        if moved and (self._hungry or not self._options.claims):
+            hint_due(db)  # others may have room for what this process cannot take
         if moved or claimed:
             self._rounds_since_idle += 1
             if self.asleep and self._rounds_since_idle > BUSY_ROUNDS:
@@ -108,7 +120,8 @@ class Dispatcher:
         return expire(db, actor=self._options.name) + promote(db, actor=self._options.name)
 
     def _claim(self, db: Database) -> int:
-        limits = self._limits()
+        room = self._room()
+        limits = self._limits(room)
         self._hungry = True
         if not any(sum(limit) for limit in limits.values()):
             return 0
@@ -120,6 +133,7 @@ class Dispatcher:
             self._lanes(limits),
             limits=limits,
             lease_seconds=self._options.lease,
+            at_most=room,
             queue_room={
                 queue: most - self._in_flight.busy_in_queue(queue)
                 for queue, most in self._options.queues.items()
@@ -129,35 +143,41 @@ class Dispatcher:
         )
         if claims:
             # Least recently served first: what this round served goes to the end of the line.
-            served = {one.queue for one in claims}
-            self._queues.sort(key=lambda queue: queue in served)
-        self._hungry = self._left_some(claims, limits)
-        self.claimed += len(claims)
+            queues, executions = {one.queue for one in claims}, {one.execution for one in claims}
+            self._queues.sort(key=lambda queue: queue in queues)
+            self._executions.sort(key=lambda execution: execution in executions)
+        self._hungry = len(claims) >= room or self._left_some(claims, limits)
         noticed = {one.attempt_id: one.job_id for one in claims if self._in_flight.add(one, asked_at)}
+        self.count(len(claims))
         if noticed:
             self._cancel_requested_among(db, noticed)
         for one in claims:
             self._hand_over(db, one)
         return len(claims)
 
-    def _limits(self) -> dict[Execution, tuple[int, int]]:
-        """Per execution: how many slots are free, and how many claims beyond them are worth having now."""
+    def _room(self) -> int:
+        """How many claims may be taken now, over all executions."""
         room = ROUND_LIMIT
         if self._backlog() > UNWRITTEN_LIMIT or self.loop.stopping:
             room = 0
         if self._options.concurrency is not None:
             room = min(room, self._options.concurrency - self._in_flight.in_flight())
         if self._options.max_jobs is not None:
-            room = min(room, self._options.max_jobs - self.claimed)
+            room = min(room, self._options.max_jobs - self._counted)
+        return max(0, room)
+
+    def _limits(self, room: int) -> dict[Execution, tuple[int, int]]:
+        """Per execution, least recently served first: how many slots are free, and how many claims beyond them are
+        worth having now. Each may use up the whole room: which of them has jobs is not known yet."""
         limits = {}
-        for execution, executor in self._executors.items():
-            busy = self._in_flight.busy(execution)
-            free = max(0, min(executor.slots - busy, room))
-            ahead = max(0, min(executor.slots + self._worth_ahead(execution) - busy - free, room - free))
+        for execution in self._executions:
+            slots, busy = self._executors[execution].slots, self._in_flight.busy(execution)
+            free = max(0, min(slots - busy, room))
+            self._worth[execution] = self._worth_ahead(execution)
+            ahead = max(0, min(slots + self._worth[execution] - busy - free, room - free))
             if execution is Execution.PROCESS or self._options.concurrency is not None:
                 ahead = 0
             limits[execution] = (free, ahead)
-            room -= free + ahead
         return limits
 
     def _worth_ahead(self, execution: Execution) -> int:
@@ -165,7 +185,9 @@ class Dispatcher:
         slowest = self._in_flight.slowest_recent_mean(execution)
         if slowest is None:
             return 0
+        # A slot whose body has run for longer than that already will finish none of them.
         slots = self._executors[execution].slots
+        slots -= self._in_flight.running_longer_than(execution, self._options.claim_ahead)
         return min(AHEAD_LIMIT, int(self._options.claim_ahead * slots / max(slowest, 1e-5)))
 
     def _lanes(self, limits: Mapping[Execution, tuple[int, int]]) -> list[Lane]:
@@ -224,7 +246,7 @@ class Dispatcher:
 
     def _sleep(self, db: Database, facts: Facts | None) -> float:
         """How long: until the next due instant, at most the poll interval; a wake-up ends it."""
-        saturated = self._options.claims and not any(sum(limit) for limit in self._limits().values())
+        saturated = self._options.claims and not any(sum(limit) for limit in self._limits(self._room()).values())
         if not self.asleep and not saturated:
             # Mark, commit, then look once more: what was submitted before the mark sent no hint.
             self._mark_asleep(db, True)

@@ -103,6 +103,11 @@ class InFlight:
     def in_flight(self) -> int:
         return sum(self._busy.values())
 
+    @property
+    def holds_anything(self) -> bool:
+        """Whether there is a claim whose outcome is not written yet, or whose call lingers."""
+        return bool(self._held)
+
     def held(self) -> list[Held]:
         with self._lock:
             return list(self._held.values())
@@ -121,6 +126,18 @@ class InFlight:
                 for held in self._held.values()
                 if held.began_at is None and held.ended_at is None and held.asked_at < limit
             ]
+
+    def running_longer_than(self, execution: Execution, seconds: float) -> int:
+        """Bodies in this execution that began that long ago, lingering ones included."""
+        limit = time.monotonic() - seconds
+        with self._lock:
+            return sum(
+                held.claim.execution is execution
+                and held.began_at is not None
+                and held.began_at < limit
+                and (held.ended_at is None or held.lingers)
+                for held in self._held.values()
+            )
 
     def anything_waits(self) -> bool:
         with self._lock:

@@ -167,9 +167,10 @@ class Scheduler:
         queues = list(self.options.queues)
         while True:
             self._idle.clear()
-            if self._dispatcher.exhausted and self.in_flight.in_flight() == 0 and self._recorder.backlog == 0:
+            # Exhausted first: what has begun is held by then.
+            if self._dispatcher.exhausted and not self.in_flight.holds_anything:
                 return True
-            if self.in_flight.in_flight() == 0 and self._recorder.backlog == 0:
+            if not self.in_flight.holds_anything:
                 left = anything_due(db, queues) if due_only else anything_unfinished(db, queues)
                 if not left:
                     return True
@@ -202,6 +203,7 @@ class Scheduler:
             if not lingers:
                 self.in_flight.drop(held)
         elif outcome.ending is Ending.UNSTARTED:
+            self._dispatcher.count(-1)
             self._recorder.put(HandBack(claim.attempt_id))
         elif outcome.ending is Ending.TASK_NOT_FOUND:
             self._task_not_found(held)
@@ -219,6 +221,7 @@ class Scheduler:
             logger.warning(
                 "job %s: no task is named %s here; handed back for a worker that knows it", claim.job_id, claim.task
             )
+            self._dispatcher.count(-1)
             self._recorder.put(HandBack(claim.attempt_id, task_unknown=True))
             return
         message = (

@@ -66,20 +66,20 @@ def claim(
     *,
     limits: dict[Execution, tuple[int, int]],
     lease_seconds: float,
+    at_most: int | None = None,
     queue_room: Mapping[str, int] | None = None,
     unknown_tasks: Collection[str] = (),
     only_best: bool = False,
 ) -> list[Claim]:
     """At most `limits[execution]` = (free, ahead) jobs per execution, in the order of `lanes`, then of the ready heap.
 
-    `queue_room` bounds a queue over all its executions. Lanes come least recently served first; within a lane the
-    order is rank, due instant, id. Rows that others hold are skipped. The attempts are inserted in the same
-    transaction; job code never runs in it.
-    `unknown_tasks` are names this process handed back a moment ago. `only_best` takes the one job that comes first
-    over all lanes, whatever its execution.
+    `at_most` bounds them all, `queue_room` a queue over all its executions. Lanes come least recently served first;
+    within a lane the order is rank, due instant, id. Rows that others hold are skipped. The attempts are inserted in
+    the same transaction; job code never runs in it. `unknown_tasks` are names this process handed back a moment ago.
+    `only_best` takes the one job that comes first over all lanes, whatever its execution.
     """
     with db.transaction():
-        taken = _within(_pick(db, lanes, limits, unknown_tasks), lanes, limits, dict(queue_room or {}))
+        taken = _within(_pick(db, lanes, limits, unknown_tasks), lanes, limits, dict(queue_room or {}))[:at_most]
         if only_best:
             taken = sorted(taken, key=lambda row: (row["rank"], row["run_at"], row["id"]))[:1]
         if not taken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -103,10 +104,10 @@ MOVES: dict[str, list[Told]] = {
 def test_every_move_of_a_job_is_reported_once_and_in_order(
     live_database: str, model: Model, listener: Listener
 ) -> None:
-    rows = {how: model.steer.using(retry=ALL_AT_ONCE).enqueue(how) for how in MOVES}
     own = Listener()
     with running(name="worker-7", **model.slots) as scheduler:
         scheduler.add_listener(own)
+        rows = {how: model.steer.using(retry=ALL_AT_ONCE).enqueue(how) for how in MOVES}
         assert scheduler.join(30)
     # Two agents make moves: what one reports may reach a listener before what the other reported earlier.
     assert {how: sorted(listener.of(row)) for how, row in rows.items()} == {
@@ -164,12 +165,12 @@ def test_a_submit_that_finds_the_holder_of_its_key_reports_nothing(live_database
 def test_a_rollback_reports_nothing_and_wakes_nobody(live_database: str, listener: Listener) -> None:
     with running(poll=600.0) as scheduler:
         kept = tasks.add.using(delay=3600).enqueue(0)
-        with pytest.raises(ZeroDivisionError), transaction.atomic(using=live_database):
+        with contextlib.suppress(ZeroDivisionError), transaction.atomic(using=live_database):
             row = tasks.add.enqueue(1)
             jobs.cancel(kept)
             raise ZeroDivisionError
         with transaction.atomic(using=live_database):
-            with pytest.raises(ZeroDivisionError), transaction.atomic(using=live_database):
+            with contextlib.suppress(ZeroDivisionError), transaction.atomic(using=live_database):
                 tasks.add.enqueue(2)
                 raise ZeroDivisionError
         assert scheduler.join(10, due_only=True)

@@ -13,6 +13,8 @@ from django.utils import timezone
 
 import jobs
 from jobs import Execution, RetryPolicy
+from jobs.store.cancel import cancel
+from jobs.store.database import database
 from tests.support import tasks
 from tests.support.engine import running
 from tests.support.steered import Model, open_door, psteer, steer, wait_for_begin
@@ -84,6 +86,17 @@ def test_a_running_job_that_is_cancelled_ends_cancelled_and_is_not_retried(
     assert story_of(row) == Story("cancelled", ["cancelled"])
     assert jobs.get(row).cause == "cancelled"
     assert not jobs.cancel(row)
+
+
+def test_a_cancel_request_that_nobody_announced_is_found_by_the_poll(
+    live_database: str, model: Model, tmp_path: Path
+) -> None:
+    with running(poll=0.1, **model.slots) as scheduler:
+        row = model.steer.enqueue("stay", str(tmp_path))
+        wait_for_begin(tmp_path, row)
+        cancel(database(live_database), [row.pk])
+        assert scheduler.join(10)
+    assert story_of(row) == Story("cancelled", ["cancelled"])
 
 
 def test_cancel_with_running_false_leaves_a_running_job_alone(live_database: str, model: Model, tmp_path: Path) -> None:

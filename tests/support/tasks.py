@@ -47,6 +47,12 @@ def padd(a: int, b: int = 0) -> int:
     return a + b
 
 
+@job
+def fan_out(depth: int) -> None:
+    for _ in range(3 if depth else 0):
+        fan_out.enqueue(depth - 1)
+
+
 @job(takes_context=True)
 def leave_mark(context: Context, label: str) -> None:
     note(label, context.job_id, context.attempt)
