@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import Mapping
 
+from django.db import Error as DatabaseError
+
 from jobs.domain.claim import Claim
 from jobs.domain.execution import Execution
 from jobs.domain.failure import system_failure
@@ -163,20 +165,27 @@ class Scheduler:
         """Whether, within `timeout` seconds, nothing was in flight and nothing waited in the queues served here
         (`due_only`: nothing was due)."""
         give_up_at = None if timeout is None else time.monotonic() + timeout
-        db = database(self.options.alias)
-        queues = list(self.options.queues)
         while True:
             self._idle.clear()
             # Exhausted first: what has begun is held by then.
             if self._dispatcher.exhausted and not self.in_flight.holds_anything:
                 return True
-            if not self.in_flight.holds_anything:
-                left = anything_due(db, queues) if due_only else anything_unfinished(db, queues)
-                if not left:
-                    return True
+            if not self.in_flight.holds_anything and not self._anything_left(due_only):
+                return True
             if self._stopped or (give_up_at is not None and time.monotonic() >= give_up_at):
                 return False
             self._idle.wait(LOOK_WHETHER_DONE_EVERY)
+
+    def _anything_left(self, due_only: bool) -> bool:
+        db, queues = database(self.options.alias), list(self.options.queues)
+        try:
+            return anything_due(db, queues) if due_only else anything_unfinished(db, queues)
+        except DatabaseError as error:
+            if db.connection.in_atomic_block:
+                raise
+            logger.info("whether anything is left cannot be said now: %s", error)
+            db.connection.close_if_unusable_or_obsolete()
+            return True
 
     @property
     def peak_running(self) -> int:
@@ -284,10 +293,17 @@ class Scheduler:
             listeners.remove(listener)
 
     def _leave(self) -> None:
-        try:
-            leave(database(self.options.alias), self.options.worker_id)
-        except Exception:
-            logger.info("the worker's row could not be removed; it is forgotten by itself", exc_info=True)
+        db = database(self.options.alias)
+        for last in (False, True):
+            try:
+                leave(db, self.options.worker_id)
+            except DatabaseError as error:
+                # This thread's connection may have been cut long ago: once more, on a new one.
+                db.connection.close_if_unusable_or_obsolete()
+                if last:
+                    logger.info("the worker's row could not be removed; it is forgotten by itself: %s", error)
+            else:
+                return
 
     # -- making agents
 

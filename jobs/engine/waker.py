@@ -56,7 +56,9 @@ class Waker:
             self._listening_on = raw
             # What was sent while nobody listened.
             self._wake()
-        for notice in raw.notifies(timeout=0):
+        with connection.wrap_database_errors:
+            notices = list(raw.notifies(timeout=0))
+        for notice in notices:
             if notice.channel == CANCEL and notice.payload.isdigit():
                 self._cancelled(int(notice.payload))
             else:

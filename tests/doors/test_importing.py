@@ -52,6 +52,7 @@ def test_importing_the_package_imports_no_models_and_needs_no_settings(tmp_path:
         import jobs
         print([name for name in sys.modules if name.startswith("jobs.") or name.startswith("django")])
         from jobs import job, Context, RetryPolicy, Priority, Snooze
+        job(name="print", queue="mail", retry=RetryPolicy(max_retries=1))(print)
         print([name for name in sys.modules if name.startswith("jobs.models")])
     """
     assert Project(tmp_path, ["jobs"], {}).python(code).split() == ["[]", "[]"]

@@ -58,7 +58,7 @@ def test_a_claim_takes_and_a_promotion_moves_what_was_asked_for_whatever_the_pla
 
 
 def count(bench: Bench, status: Status) -> int:
-    return Job.objects.using(bench.alias).filter(status=status).count()
+    return int(Job.objects.using(bench.alias).filter(status=status).count())
 
 
 @pytest.mark.parametrize("live_database", ["postgres"], indirect=True)

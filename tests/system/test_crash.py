@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import signal
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
+from django.db import connections
 from django.db.models import Count
 
 import jobs
 from jobs import Status
 from jobs.models import Attempt, Job, Worker
 from tests.support import tasks
+from tests.support.engine import running
 from tests.support.models import Effect
 from tests.support.processes import ChildProcess
 from tests.support.schedulers import FAST, no_process, orphaned, scheduler, statuses
@@ -107,3 +110,35 @@ def test_a_worker_killed_in_full_flow_loses_no_job_and_repeats_only_what_it_held
     assert lost
     assert repeated <= lost
     assert orphaned(live_database) == 0
+
+
+@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
+def test_cut_connections_lose_no_job_and_no_outcome(live_database: str, tmp_path: Path) -> None:
+    until = tmp_path / "leave"
+    others = "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    with scheduler(live_database, jobs=FAST) as worker:
+        rows = start_one_of_each(live_database, until=str(until))
+        for cuts in (1, 2, 3):
+            with connections[live_database].cursor() as cursor:
+                cursor.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
+                assert len(cursor.fetchall()) > 3
+            # Its agents are back: what is submitted now is heard of, run and recorded.
+            tasks.leave_mark.enqueue("after the cut")
+            wait_until(lambda: statuses(live_database).get("completed", 0) == cuts, what="it works on")
+        until.touch()
+        wait_until(lambda: all(jobs.get(row).status == Status.COMPLETED for row in rows), what="all are recorded")
+        worker.send(signal.SIGTERM)
+        assert worker.wait() == 0, worker.output
+    assert [(jobs.get(row).attempts, jobs.get(row).losses) for row in rows] == [(1, 0)] * 3
+    assert "Traceback" not in worker.output, worker.output
+
+
+@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
+def test_a_cut_connection_of_the_asking_thread_fails_neither_join_nor_stop(live_database: str) -> None:
+    tasks.add.enqueue(1)
+    with running() as worker:
+        connections[live_database].connection.close()
+        assert worker.join(10)
+        connections[live_database].connection.close()
+        worker.stop()
+        assert not Worker.objects.using(live_database).exists()

@@ -132,14 +132,10 @@ def test_only_the_named_queues_are_served_and_one_no_more_than_its_number(live_d
     with scheduler(live_database, "--queues=mail:1", "--drain") as process:
         assert process.wait() == 0, process.output
     assert "queues mail (at most 1)" in process.output
-    runs = sorted(
-        Attempt.objects.using(live_database).filter(job__in=mail).values_list("started_at", "ended_at"),
-    )
+    runs = sorted(Attempt.objects.using(live_database).filter(job__in=mail).values_list("started_at", flat=True))
     assert len(runs) == 4
-    assert all(start is not None and end is not None for start, end in runs)
-    # Never two at once; a tenth of a second for the end to be recorded in.
-    assert all(later[0] > earlier[0] for earlier, later in zip(runs, runs[1:], strict=False))
-    assert (runs[-1][0] - runs[0][0]).total_seconds() > 0.4
+    # One after the other: the last began when three had slept.
+    assert (runs[-1] - runs[0]).total_seconds() > 0.44
     assert jobs.get(other).status == Status.PENDING
 
 

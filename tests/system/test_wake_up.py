@@ -25,7 +25,9 @@ def wait_until_asleep(alias: str) -> None:
 def started_after(alias: str, row: Job) -> timedelta:
     """From its submission to its claim, both by the database's clock."""
     wait_until(lambda: jobs.get(row).status == Status.COMPLETED)
-    return Attempt.objects.using(alias).get(job_id=row.pk).claimed_at - row.submitted_at
+    claimed_at = Attempt.objects.using(alias).get(job_id=row.pk).claimed_at
+    took: timedelta = claimed_at - row.submitted_at
+    return took
 
 
 def test_a_job_submitted_to_an_idle_scheduler_of_another_process_starts_at_once(live_database: str) -> None:

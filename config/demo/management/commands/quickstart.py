@@ -18,6 +18,9 @@ class Command(BaseCommand):
         "touched; 130 or 143: --drain was stopped before the load was done."
     )
 
+    # From Django 6.1 on they open the database, before it is known to be our own.
+    requires_system_checks = ()
+
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=_port, default=8000, help="Port of the site (8000).")
         parser.add_argument(
