@@ -15,10 +15,11 @@ from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import InFlight
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Marks, Owner, claim
 from jobs.store.database import Database, PostgreSQL, database
 from jobs.store.extend import begin, cancel_requests
 from jobs.store.look import Facts, look
+from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.release import open_attempts, release
 from jobs.store.workers import mark_asleep
@@ -33,6 +34,10 @@ LOOK_FOR_CANCELS_EVERY = 1.0
 """On PostgreSQL, where a notification brings them at once."""
 SHORTEST_SLEEP = 0.02
 BUSY_ROUNDS = 20
+PROMOTE_EVERY = 0.1
+"""Of a process that has jobs to claim anyway."""
+FROM_START_EVERY = 1.0
+"""At most this long, and 20 times as long as it takes, claims go on where the last one ended."""
 
 
 class Dispatcher:
@@ -57,6 +62,9 @@ class Dispatcher:
         self._worth = dict.fromkeys(executors, 0)
         self._unknown: dict[str, float] = {}
         self._looked_for_cancels_at = float("-inf")
+        self._promote_at = float("-inf")
+        self._marks: Marks = {}
+        self._start_over_at = float("-inf")
         self._rounds_since_idle = 0
         self._hungry = False
         self.asleep = False
@@ -81,6 +89,7 @@ class Dispatcher:
         self.loop.stop(deadline)
 
     def wake(self) -> None:
+        self._start_over_at = float("-inf")
         self.loop.wake()
 
     def avoid(self, task: str) -> None:
@@ -104,8 +113,12 @@ class Dispatcher:
             facts = look(db, self._queues)
             if not facts.anything:
                 return self._sleep(db, facts)
-        moved = self._promote(db) if self._options.keeps_house else 0
         claimed = self._claim(db) if self._options.claims else 0
+        facts = None
+        moved = 0
+        if not claimed or time.monotonic() >= self._promote_at:
+            facts = look(db, () if claimed else self._queues)
+            moved = self._promote(db, facts) if self._options.keeps_house else 0
         if moved and (self._hungry or not self._options.claims):
             hint_due(db)  # others may have room for what this process cannot take
         if moved or claimed:
@@ -114,10 +127,17 @@ class Dispatcher:
                 self._mark_asleep(db, False)
             return 0.0
         self._rounds_since_idle = 0
-        return self._sleep(db, None)
+        return self._sleep(db, facts)
 
-    def _promote(self, db: Database) -> int:
-        return expire(db, actor=self._options.name) + promote(db, actor=self._options.name)
+    def _promote(self, db: Database, facts: Facts) -> int:
+        moved = expire(db, actor=self._options.name) if facts.expired else 0
+        if facts.due_in is not None and facts.due_in <= 0:
+            moved += promote(db, actor=self._options.name)
+        if not moved:
+            self._promote_at = time.monotonic() + PROMOTE_EVERY
+        else:
+            self._start_over_at = float("-inf")
+        return moved
 
     def _claim(self, db: Database) -> int:
         room = self._room()
@@ -125,8 +145,29 @@ class Dispatcher:
         self._hungry = True
         if not any(sum(limit) for limit in limits.values()):
             return 0
+        claims, asked_at = self._claimed(db, limits, room)
+        if claims:
+            # Least recently served first: what this round served goes to the end of the line.
+            queues, executions = {one.queue for one in claims}, {one.execution for one in claims}
+            self._queues.sort(key=lambda queue: queue in queues)
+            self._executions.sort(key=lambda execution: execution in executions)
+        noticed = {one.attempt_id: one.job_id for one in claims if self._in_flight.add(one, asked_at)}
+        self.count(len(claims))
+        if noticed:
+            self._cancel_requested_among(db, noticed)
+        for one in claims:
+            self._hand_over(db, one)
+        return len(claims)
+
+    def _claimed(
+        self, db: Database, limits: Mapping[Execution, tuple[int, int]], room: int
+    ) -> tuple[list[Claim], float]:
+        """The claims, and the monotonic instant before they were asked for."""
         asked_at = time.monotonic()
         self._unknown = {task: until for task, until in self._unknown.items() if until > asked_at}
+        if asked_at >= self._start_over_at:
+            self._marks.clear()
+        from_start = not self._marks
         claims = claim(
             db,
             self._owner,
@@ -140,20 +181,17 @@ class Dispatcher:
                 if most is not None
             },
             unknown_tasks=self._unknown,
+            marks=self._marks,
         )
-        if claims:
-            # Least recently served first: what this round served goes to the end of the line.
-            queues, executions = {one.queue for one in claims}, {one.execution for one in claims}
-            self._queues.sort(key=lambda queue: queue in queues)
-            self._executions.sort(key=lambda execution: execution in executions)
         self._hungry = len(claims) >= room or self._left_some(claims, limits)
-        noticed = {one.attempt_id: one.job_id for one in claims if self._in_flight.add(one, asked_at)}
-        self.count(len(claims))
-        if noticed:
-            self._cancel_requested_among(db, noticed)
-        for one in claims:
-            self._hand_over(db, one)
-        return len(claims)
+        if from_start:
+            now = time.monotonic()
+            self._start_over_at = now + min(FROM_START_EVERY, 20 * (now - asked_at))
+        if not self._hungry:
+            self._marks.clear()
+            if not from_start and not claims:
+                return self._claimed(db, limits, room)
+        return claims, asked_at
 
     def _room(self) -> int:
         """How many claims may be taken now, over all executions."""
@@ -196,11 +234,12 @@ class Dispatcher:
             most = self._options.queues[queue]
             left = None if most is None else max(0, most - self._in_flight.busy_in_queue(queue))
             for execution, (free, ahead) in limits.items():
+                above = self._marks.get((queue, execution))
                 if left is None:
-                    lanes.append(Lane(queue, execution, free, ahead))
+                    lanes.append(Lane(queue, execution, free, ahead, above))
                 else:
                     # A numbered queue is served from its own slots, never ahead of them.
-                    lanes.append(Lane(queue, execution, min(free, left), 0))
+                    lanes.append(Lane(queue, execution, min(free, left), 0, above))
         return lanes
 
     def _left_some(self, claims: list[Claim], limits: Mapping[Execution, tuple[int, int]]) -> bool:

@@ -30,6 +30,8 @@ class Database:
     lock_and_wait: str
     now: str
     json_type: str
+    materialized: str
+    """After `AS` of a common table expression that must be computed once, for it locks rows."""
 
     def __init__(self, alias: str, instant: datetime | None = None) -> None:
         self.alias = alias
@@ -74,9 +76,17 @@ class Database:
         """`IN`-condition over the list parameter `name`."""
         raise NotImplementedError
 
+    def among(self, select: str) -> str:
+        """`IN`-condition over a sub-select that is computed once, and first."""
+        raise NotImplementedError
+
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         """A FROM item with the given columns and PostgreSQL types, over a parameter made by `encode_records`."""
         raise NotImplementedError
+
+    def not_by_index(self, column: str) -> str:
+        """The text column in a form that no index of it, and no partial one over it, serves."""
+        return f"({column} || '')"
 
     def later(self, seconds: str) -> str:
         """The instant that lies `seconds` (an SQL expression) after now."""
@@ -100,6 +110,7 @@ class PostgreSQL(Database):
     lock = "FOR NO KEY UPDATE SKIP LOCKED"
     lock_and_wait = "FOR NO KEY UPDATE"
     json_type = "jsonb"
+    materialized = "MATERIALIZED"
 
     @property
     def now(self) -> str:  # type: ignore[override]
@@ -110,6 +121,9 @@ class PostgreSQL(Database):
 
     def members(self, name: str) -> str:
         return f"= ANY(%({name})s)"
+
+    def among(self, select: str) -> str:
+        return f"= ANY(ARRAY({select}))"
 
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         typed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
@@ -131,6 +145,7 @@ class SQLite(Database):
     lock = ""
     lock_and_wait = ""
     json_type = "text"
+    materialized = ""  # the keyword came with SQLite 3.35, and it locks no rows
     now = "%(now)s"
 
     @contextmanager
@@ -154,6 +169,9 @@ class SQLite(Database):
 
     def members(self, name: str) -> str:
         return f"IN (SELECT value FROM json_each(%({name})s))"
+
+    def among(self, select: str) -> str:
+        return f"IN ({select})"
 
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         read = ", ".join(f"json_extract(value, '$.{column}') AS {column}" for column in columns)

@@ -13,11 +13,12 @@ from jobs.domain.closing import Closing
 from jobs.domain.execution import Execution
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.models import Job
-from jobs.store.claim import Lane, claim
+from jobs.store.claim import claim
 from jobs.store.database import Database
 from jobs.store.database import database as store_database
 from jobs.store.extend import extend
 from jobs.store.look import look
+from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.record import record
 from tests.support.markdown import DESIGN, table

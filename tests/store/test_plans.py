@@ -15,9 +15,9 @@ from django.db import connections
 from jobs.domain.execution import Execution
 from jobs.domain.status import Status
 from jobs.models import Attempt, Job
-from jobs.store.claim import Lane, pick_sql
 from jobs.store.count import anything_due, anything_unfinished, orphans
 from jobs.store.look import look
+from jobs.store.pick import Lane, pick_sql
 from jobs.store.promote import expire, promote
 from jobs.store.prune import prune
 from jobs.store.reclaim import overdue
