@@ -22,6 +22,7 @@ _HOT = (
     "id, task, queue, execution, attempts, failures, losses, snoozes, max_retries, max_lost, timeout_seconds, "
     "at_most_once, store_result, expires_at, started_at, unknown_since, rank, run_at"
 )
+_ATTEMPT = "job_id, number, worker_id, worker_name, outcome, claimed_at, lease_until"
 _COLD = "arguments, retry_base_seconds, retry_max_seconds, retry_jitter"
 # A row that somebody made without `enqueue` fails alone, at its unreadable arguments, and stops no claim.
 _NO_PAYLOAD = (None, 1.0, 300.0, True)
@@ -86,33 +87,35 @@ def _move(db: Database) -> str:
     """
 
 
-def _open(db: Database) -> str:
+def _attempt(db: Database, ids: str, now: str) -> str:
     return f"""
-        INSERT INTO jobs_attempt (job_id, number, worker_id, worker_name, outcome, claimed_at, lease_until)
-        SELECT id, attempts, %(worker_id)s, %(worker_name)s, 'running', {db.now}, {db.later("%(lease)s")}
+        SELECT {ids}, attempts, %(worker_id)s, %(worker_name)s, 'running', {now}, {db.later("%(lease)s")}
     """
 
 
 def _at_once(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
     """One round trip. It may be one statement because nothing is counted under its locks.
 
-    The ids come as an array, and the status in a form that no partial index answers: the planner must look them up
-    one by one, not read an index that is full of dead entries.
+    Attempts get their ids beforehand, so that no expression is joined to another one: the planner takes them for
+    single rows, and would compare each with each. The status stands in a form that no partial index answers, so
+    that nobody reads one that is full of dead entries.
     """
     return db.rows(
         f"""
-        WITH {taken}, moved AS (
+        WITH {taken}, named AS MATERIALIZED (
+            SELECT taken.*, nextval((SELECT pg_get_serial_sequence('jobs_attempt', 'id')::regclass)) AS attempt_id,
+                   {db.now} AS claimed_at
+            FROM taken
+        ), moved AS (
             {_move(db)}
-            WHERE jobs_job.id {db.among("SELECT id FROM taken")} AND {db.not_by_index("jobs_job.status")} IN {_READY}
-            RETURNING jobs_job.id, jobs_job.attempts
+            FROM named WHERE jobs_job.id = named.id AND {db.not_by_index(f"jobs_job.status IN {_READY}")}
+            RETURNING jobs_job.id, jobs_job.attempts, named.attempt_id, named.claimed_at
         ), opened AS (
-            {_open(db)} FROM moved ORDER BY id RETURNING job_id, id, claimed_at
-        ), cold AS MATERIALIZED (
-            SELECT job_id, {_COLD} FROM jobs_payload WHERE job_id {db.among("SELECT id FROM taken")}
+            INSERT INTO jobs_attempt (id, {_ATTEMPT}) {_attempt(db, "attempt_id, id", "claimed_at")} FROM moved
         )
-        SELECT {_of("taken", _HOT)}, opened.id, opened.claimed_at, cold.job_id, {_of("cold", _COLD)}
-        FROM taken JOIN opened ON opened.job_id = taken.id LEFT JOIN cold ON cold.job_id = taken.id
-        ORDER BY lane, rank, run_at, taken.id
+        SELECT {_of("named", _HOT)}, attempt_id, claimed_at, job_id, {_COLD}
+        FROM named LEFT JOIN jobs_payload ON job_id = named.id
+        ORDER BY lane, rank, run_at, named.id
         """,
         **parameters,
     )
@@ -126,7 +129,10 @@ def _in_steps(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
         ids = sorted(row[0] for row in rows)
         db.execute(f"{_move(db)} WHERE id {db.members('ids')} AND status IN {_READY}", ids=ids)
         opened = db.rows(
-            f"{_open(db)} FROM jobs_job WHERE id {db.members('ids')} ORDER BY id RETURNING job_id, id, claimed_at",
+            f"""
+            INSERT INTO jobs_attempt ({_ATTEMPT}) {_attempt(db, "id", db.now)}
+            FROM jobs_job WHERE id {db.members("ids")} ORDER BY id RETURNING job_id, id, claimed_at
+            """,
             ids=ids,
             **{name: parameters[name] for name in ("worker_id", "worker_name", "lease")},
         )

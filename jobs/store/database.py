@@ -80,13 +80,17 @@ class Database:
         """`IN`-condition over a sub-select that is computed once, and first."""
         raise NotImplementedError
 
+    def found_in(self, column: str, select: str) -> str:
+        """Membership by a hash table, whatever the planner believes of the select's size: it joins nothing."""
+        return f"({column} IN ({select})) IS TRUE"
+
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         """A FROM item with the given columns and PostgreSQL types, over a parameter made by `encode_records`."""
         raise NotImplementedError
 
-    def not_by_index(self, column: str) -> str:
-        """The text column in a form that no index of it, and no partial one over it, serves."""
-        return f"({column} || '')"
+    def not_by_index(self, condition: str) -> str:
+        """The condition in a form that no index serves, no partial one either."""
+        return f"COALESCE({condition}, false)"
 
     def later(self, seconds: str) -> str:
         """The instant that lies `seconds` (an SQL expression) after now."""

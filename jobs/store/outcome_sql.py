@@ -98,29 +98,32 @@ def final_sql(db: Database, owner: str) -> str:
     held ones; the arrays are complete before the first row is locked.
 
     The conditions are in a form that no partial index answers: an old snapshot keeps the dead entries of the small
-    indexes over running rows, and reading those costs more with every job that ends.
+    indexes over running rows, and reading those costs more with every job that ends. Nothing is joined to another
+    expression: the planner takes them for single rows, and would compare each with each.
     """
     return f"""
         closing AS {db.materialized} (SELECT * FROM {db.records("closing", COLUMNS)}),
         attempt AS {db.materialized} (
             SELECT id, job_id FROM jobs_attempt
-            WHERE id {db.among("SELECT attempt_id FROM closing")} AND {db.not_by_index("outcome")} = 'running' {owner}
+            WHERE id {db.among("SELECT attempt_id FROM closing")} AND {db.not_by_index("outcome = 'running'")} {owner}
             ORDER BY id {db.lock}
         ),
         job AS {db.materialized} (
             SELECT id, cancel_requested_at IS NOT NULL AS cancelled FROM jobs_job
-            WHERE id {db.among("SELECT job_id FROM attempt")} AND {db.not_by_index("status")} IN {RUNNING}
+            WHERE id {db.among("SELECT job_id FROM attempt")} AND {db.not_by_index(f"status IN {RUNNING}")}
             ORDER BY id {db.lock}
         ),
         final AS {db.materialized} (
-            SELECT closing.*, job.cancelled AND closing.waits AS cancels
-            FROM closing JOIN attempt ON attempt.id = closing.attempt_id JOIN job ON job.id = attempt.job_id
+            SELECT closing.*, waits AND {db.found_in("job_id", "SELECT id FROM job WHERE cancelled")} AS cancels
+            FROM closing
+            WHERE {db.found_in("attempt_id", "SELECT id FROM attempt")}
+              AND {db.found_in("job_id", "SELECT id FROM job")}
         )
     """
 
 
 def steps(db: Database, closings: Sequence[Closing]) -> Iterator[Step]:
-    """In the order in which they are written; `moved` gives the job ids and the instant."""
+    """In the order in which they are written. The one named `moved` wants a RETURNING."""
     yield Step("closed", _close_attempts(db), {**_WHO, **_HOW})
     yield Step("moved", _move_jobs(db), {**_WHO, **_WHERE_TO, "cancels": "bool"})
     cold: tuple[tuple[Callable[[Closing], object], str, str, dict[str, str]], ...] = (
@@ -139,7 +142,7 @@ def _close_attempts(db: Database) -> str:
                started_at = COALESCE(jobs_attempt.started_at, closing.started_at),
                lingering_until = CASE WHEN closing.lingers THEN {db.later("%(linger)s")} END
         FROM {{closing}}
-        WHERE jobs_attempt.id = closing.attempt_id AND {db.not_by_index("jobs_attempt.outcome")} = 'running'
+        WHERE jobs_attempt.id = closing.attempt_id AND {db.not_by_index("jobs_attempt.outcome = 'running'")}
     """
 
 
@@ -162,8 +165,7 @@ def _move_jobs(db: Database) -> str:
                                 ELSE closing.execution END,
                started_at = COALESCE(jobs_job.started_at, closing.started_at)
         FROM {{closing}}
-        WHERE jobs_job.id = closing.job_id AND {db.not_by_index("jobs_job.status")} IN {RUNNING}
-        RETURNING jobs_job.id, status_changed_at
+        WHERE jobs_job.id = closing.job_id AND {db.not_by_index(f"jobs_job.status IN {RUNNING}")}
     """
 
 

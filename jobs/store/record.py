@@ -90,14 +90,13 @@ def close(
 
 def _at_once(db: Database, closings: Sequence[Closing], owner: str, parameters: dict[str, Any]) -> Rows:
     """One round trip. It may be one statement because nothing is counted under its locks."""
-    ours = "final AS closing"
-    writes = ", ".join(f"{step.name} AS ({step.sql.format(closing=ours)})" for step in steps(db, closings))
+    given = " RETURNING closing.attempt_id, closing.cancels, jobs_job.status_changed_at"
+    writes = ", ".join(
+        f"{step.name} AS ({step.sql.format(closing='final AS closing')}{given if step.name == 'moved' else ''})"
+        for step in steps(db, closings)
+    )
     return db.rows(
-        f"""
-        WITH {final_sql(db, owner)}, {writes}
-        SELECT final.attempt_id, final.cancels, moved.status_changed_at
-        FROM final JOIN moved ON moved.id = final.job_id
-        """,
+        f"WITH {final_sql(db, owner)}, {writes} SELECT * FROM moved",
         closing=db.encode_records(record_of(one) for one in closings),
         **parameters,
     )
@@ -118,7 +117,7 @@ def _in_steps(db: Database, closings: Sequence[Closing], owner: str, parameters:
         for step in steps(db, final):
             sql = step.sql.format(closing=db.records("closing", step.columns))
             if step.name == "moved":
-                moved = dict(db.rows(sql, closing=given))
+                moved = dict(db.rows(f"{sql} RETURNING id, status_changed_at", closing=given))
             else:
                 db.execute(sql, closing=given, **parameters)
     return [(attempt_id, cancelled, moved.get(job_id)) for attempt_id, cancelled, job_id in rows]
