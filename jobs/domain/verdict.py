@@ -18,6 +18,8 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
     `outcome.retry_after_seconds` already holds the policy's word. An at-most-once body that did not end by
     itself is never handed back (promise G4).
     """
+    if outcome.ending is Ending.COMPLETED:
+        return _completed(claim, outcome, started_at, lingers)
     closing = Closing(
         attempt_id=claim.attempt_id,
         job_id=claim.job_id,
@@ -32,8 +34,6 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
         log=outcome.log,
     )
     match outcome.ending:
-        case Ending.COMPLETED:
-            return replace(closing, outcome=AttemptOutcome.COMPLETED, status=Status.COMPLETED, result=outcome.result)
         case Ending.FAILED | Ending.TASK_NOT_FOUND:
             return _failed(closing, outcome)
         case Ending.TIMED_OUT:
@@ -61,6 +61,23 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
             return replace(after_loss(lost, outcome.reason), started_at=started_at, log=outcome.log)
         case _:
             raise AssertionError(f"an attempt that ended {outcome.ending} is not closed")
+
+
+def _completed(claim: Claim, outcome: Outcome, started_at: datetime | None, lingers: bool) -> Closing:
+    """Most runs end so, and nothing has to be replaced then."""
+    return Closing(
+        attempt_id=claim.attempt_id,
+        job_id=claim.job_id,
+        task=claim.task,
+        number=claim.number,
+        outcome=AttemptOutcome.COMPLETED,
+        status=Status.COMPLETED,
+        started_at=started_at,
+        lingers=lingers,
+        reason=outcome.reason,
+        result=outcome.result,
+        log=outcome.log,
+    )
 
 
 def _failed(closing: Closing, outcome: Outcome) -> Closing:

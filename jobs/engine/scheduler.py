@@ -219,7 +219,8 @@ class Scheduler:
         else:
             self._recorder.put(closing_for(claim, outcome, started_at=held.started_at, lingers=lingers))
         self._dispatcher.slot_freed(claim.execution)
-        self._idle.set()
+        if not self._idle.is_set():
+            self._idle.set()
 
     def _task_not_found(self, held: Held) -> None:
         claim = held.claim

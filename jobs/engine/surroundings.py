@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import logging
+import threading
 from typing import Any
 
-from django.db import connections, reset_queries
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 logger = logging.getLogger(__name__)
 
 
+class _Thread(threading.local):
+    may_have_connections = True
+    """False after a body that left none behind: then there is nothing to heal before the next one."""
+
+
+_thread = _Thread()
+
+
 def heal_connections() -> None:
     """Before a body: drop this thread's connections that are broken or too old, as Django does at a request's start."""
+    if not _thread.may_have_connections:
+        return
     for connection in connections.all(initialized_only=True):
         connection.close_if_unusable_or_obsolete()
 
@@ -20,14 +31,15 @@ def heal_connections() -> None:
 def clean_connections() -> str:
     """After a body: an empty string, or what it left open. Whatever was open is rolled back and closed."""
     left_open = []
-    for connection in connections.all(initialized_only=True):
+    found = connections.all(initialized_only=True)
+    _thread.may_have_connections = bool(found)
+    for connection in found:
+        connection.queries_log.clear()
         if _has_open_transaction(connection):
             left_open.append(connection.alias)
             _discard(connection)
         else:
             connection.close_if_unusable_or_obsolete()
-    if connections.settings:
-        reset_queries()
     if not left_open:
         return ""
     return f"the job returned with a transaction open on {', '.join(left_open)}: it was rolled back"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -67,7 +68,8 @@ def claim(
     parameters |= {"worker_id": owner.id, "worker_name": owner.name, "lease": lease_seconds}
     in_steps = not isinstance(db, PostgreSQL)
     rows = _in_steps(db, taken, parameters) if in_steps else _at_once(db, taken, parameters)
-    claims = [_claim(db, row) for row in rows]
+    instants = {text: instant for text in {row[19] for row in rows} if (instant := db.read_instant(text)) is not None}
+    claims = [_claim(db, row, instants[row[19]]) for row in rows]
     report(
         db,
         lambda: [
@@ -98,7 +100,7 @@ def _at_once(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
 
     Attempts get their ids beforehand, so that no expression is joined to another one: the planner takes them for
     single rows, and would compare each with each. The status stands in a form that no partial index answers, so
-    that nobody reads one that is full of dead entries.
+    that nobody reads one that is full of dead entries. Instants come as text: most of them are never read.
     """
     return db.rows(
         f"""
@@ -113,7 +115,7 @@ def _at_once(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
         ), opened AS (
             INSERT INTO jobs_attempt (id, {_ATTEMPT}) {_attempt(db, "attempt_id, id", "claimed_at")} FROM moved
         )
-        SELECT {_of("named", _HOT)}, attempt_id, claimed_at, job_id, {_COLD}
+        SELECT {_of("named", _HOT)}::text, attempt_id, claimed_at::text, job_id, {_COLD}
         FROM named LEFT JOIN jobs_payload ON job_id = named.id
         ORDER BY lane, rank, run_at, named.id
         """,
@@ -153,9 +155,7 @@ def _of(table: str, columns: str) -> str:
     return ", ".join(f"{table}.{column}" for column in columns.split(", "))
 
 
-def _claim(db: Database, row: tuple[Any, ...]) -> Claim:
-    claimed_at = db.read_instant(row[19])
-    assert claimed_at is not None
+def _claim(db: Database, row: tuple[Any, ...], claimed_at: datetime) -> Claim:
     arguments, base, cap, jitter = _NO_PAYLOAD if row[20] is None else row[21:]
     return Claim(
         attempt_id=row[18],

@@ -142,7 +142,7 @@ class PostgreSQL(Database):
         return value.hex if isinstance(value, UUID) else value
 
     def read_instant(self, value: Any) -> datetime | None:
-        return value  # type: ignore[no-any-return]
+        return parse_datetime(value) if isinstance(value, str) else value
 
 
 class SQLite(Database):
