@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from jobs.domain.claim import Claim
@@ -26,7 +27,7 @@ from jobs.store.workers import mark_asleep
 
 logger = logging.getLogger(__name__)
 
-AHEAD_LIMIT = 100
+AHEAD_LIMIT = 200
 ROUND_LIMIT = 1000
 UNWRITTEN_LIMIT = 5000
 """Outcomes not written yet, beyond which nothing more is claimed."""
@@ -66,7 +67,8 @@ class Dispatcher:
         self._marks: Marks = {}
         self._start_over_at = float("-inf")
         self._rounds_since_idle = 0
-        self._hungry = False
+        self._hungry: set[Execution] = set()
+        """Executions that may have left some behind in the last round, for want of room."""
         self.asleep = False
         self._counting = threading.Lock()
         self._counted = 0
@@ -98,8 +100,7 @@ class Dispatcher:
 
     def slot_freed(self, execution: Execution) -> None:
         """Wake up for more when the last round left some behind and the waiting claims run out."""
-        ahead = self._in_flight.busy(execution) - self._executors[execution].slots
-        if self._hungry and ahead <= self._worth[execution] // 5:
+        if self._wants_more(execution):
             self.loop.wake()
 
     def _round(self) -> float:
@@ -125,6 +126,8 @@ class Dispatcher:
             self._rounds_since_idle += 1
             if self.asleep and self._rounds_since_idle > BUSY_ROUNDS:
                 self._mark_asleep(db, False)
+            if self._hungry and not any(self._wants_more(execution) for execution in self._hungry):
+                return SHORTEST_SLEEP  # or until a slot is freed
             return 0.0
         self._rounds_since_idle = 0
         return self._sleep(db, facts)
@@ -142,7 +145,7 @@ class Dispatcher:
     def _claim(self, db: Database) -> int:
         room = self._room()
         limits = self._limits(room)
-        self._hungry = True
+        self._hungry = set(self._executors)
         if not any(sum(limit) for limit in limits.values()):
             return 0
         claims, asked_at = self._claimed(db, limits, room)
@@ -158,6 +161,13 @@ class Dispatcher:
         for one in claims:
             self._hand_over(db, one)
         return len(claims)
+
+    def _wants_more(self, execution: Execution) -> bool:
+        """Whether what waits for a slot runs out although more is ready, so that it is time to claim again."""
+        if execution not in self._hungry:
+            return False
+        ahead = self._in_flight.busy(execution) - self._executors[execution].slots
+        return ahead <= self._worth[execution] // 2
 
     def _claimed(
         self, db: Database, limits: Mapping[Execution, tuple[int, int]], room: int
@@ -183,7 +193,7 @@ class Dispatcher:
             unknown_tasks=self._unknown,
             marks=self._marks,
         )
-        self._hungry = len(claims) >= room or self._left_some(claims, limits)
+        self._hungry = self._left_some(claims, limits, room)
         if from_start:
             now = time.monotonic()
             self._start_over_at = now + min(FROM_START_EVERY, 20 * (now - asked_at))
@@ -242,13 +252,12 @@ class Dispatcher:
                     lanes.append(Lane(queue, execution, min(free, left), 0, above))
         return lanes
 
-    def _left_some(self, claims: list[Claim], limits: Mapping[Execution, tuple[int, int]]) -> bool:
-        """Whether more may be ready than this round had room for."""
-        if any(most is not None for most in self._options.queues.values()):
-            return True
-        return any(
-            sum(limit) <= sum(one.execution is execution for one in claims) for execution, limit in limits.items()
-        )
+    def _left_some(self, claims: list[Claim], limits: Mapping[Execution, tuple[int, int]], room: int) -> set[Execution]:
+        """The executions of which more may be ready than this round had room for."""
+        if len(claims) >= room or any(most is not None for most in self._options.queues.values()):
+            return set(limits)
+        took = Counter(one.execution for one in claims)
+        return {execution for execution, limit in limits.items() if sum(limit) <= took[execution]}
 
     def _hand_over(self, db: Database, one: Claim) -> None:
         if one.at_most_once and not begin(db, self._options.worker_id, one.attempt_id):
