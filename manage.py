@@ -7,17 +7,17 @@ import os
 import signal
 import sys
 
-from config.dotenv import ensure_secret_key, env_file
-
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     if sys.argv[1:2] == ["runscheduler"]:
         # Told to stop while Django still loads: there is nothing to hand back yet. The command takes over from here.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: os._exit(0))
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Settings are read before a command's own code runs, and they refuse to load without a key.
     if sys.argv[1:2] == ["quickstart"]:
+        from config.dotenv import ensure_secret_key, env_file  # noqa: PLC0415  (after the signals: it takes a while)
+
         ensure_secret_key(env_file())
     try:
         from django.core.management import execute_from_command_line  # noqa: PLC0415  (the message below needs it)

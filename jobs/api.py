@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from asgiref.sync import sync_to_async
-from django.utils import timezone
 
 from jobs.conf import jobs_settings
 from jobs.domain.duration import seconds_of
@@ -55,7 +54,15 @@ def requeue(
     False when it is in another status or unknown. Raises UniqueKeyHeld when another active job holds its key.
     """
     db, job_id = _db(), _id(job)
-    requeued = store_requeue(db, [job_id], at=_instant(run_at, delay), actor=actor)
+    if run_at is not None and delay is not None:
+        raise InvalidOption("give run_at or delay, not both")
+    requeued = store_requeue(
+        db,
+        [job_id],
+        at=None if run_at is None else require_aware(run_at, "run_at", use_tz=True),
+        delay_seconds=0.0 if delay is None else seconds_of(delay, "delay", at_most=MAX_DELAY_SECONDS),
+        actor=actor,
+    )
     if job_id in requeued.key_held:
         key = requeued.key_held[job_id]
         raise UniqueKeyHeld(f"job {job_id} stays as it is: another active job holds its unique key {key!r}")
@@ -105,13 +112,3 @@ def _not_found(job: JobOrId) -> JobNotFound:
     return JobNotFound(
         f"there is no job {job.pk if isinstance(job, Job) else job}: it was never stored, or its retention is over"
     )
-
-
-def _instant(run_at: datetime | None, delay: float | timedelta | None) -> datetime | None:
-    if run_at is not None and delay is not None:
-        raise InvalidOption("give run_at or delay, not both")
-    if run_at is not None:
-        return require_aware(run_at, "run_at", use_tz=True)
-    if delay is None:
-        return None
-    return timezone.now() + timedelta(seconds=seconds_of(delay, "delay", at_most=MAX_DELAY_SECONDS))

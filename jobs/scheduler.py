@@ -12,6 +12,7 @@ from jobs.conf import jobs_settings, require_declared
 from jobs.domain.errors import InvalidOption
 from jobs.domain.execution import Execution
 from jobs.domain.move import Move
+from jobs.domain.option_checks import checked_text
 from jobs.domain.options import TaskOptions
 from jobs.domain.registry import registry
 from jobs.domain.status import TERMINAL
@@ -20,6 +21,8 @@ from jobs.engine import scheduler as engine
 from jobs.engine.options import ROLES, EngineOptions
 from jobs.submission import Submitter
 from jobs.version import __version__
+
+MAX_WORKER_NAME = 100
 
 
 def engine_options(
@@ -45,6 +48,8 @@ def engine_options(
     }
     if changes.get("role", "both") not in ROLES:
         raise InvalidOption(f"role={changes['role']!r}: give one of {', '.join(ROLES)}")
+    if changes.get("name") is not None:
+        changes["name"] = checked_text(changes["name"], "name", MAX_WORKER_NAME)
     given = {
         "alias": settings.DATABASE,
         "queues": served,

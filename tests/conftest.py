@@ -41,22 +41,26 @@ def _kind(item: pytest.Item) -> str | None:
 
 
 @pytest.fixture(params=list(ALIASES))
-def database(request: pytest.FixtureRequest, db: None, settings: Settings) -> str:
+def database(request: pytest.FixtureRequest, db: None, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
     """The alias of the database that holds the jobs; the test is one transaction that is rolled back."""
-    return _use(request.param, settings)
+    return _use(request.param, settings, monkeypatch)
 
 
 @pytest.fixture(params=list(ALIASES))
-def live_database(request: pytest.FixtureRequest, transactional_db: None, settings: Settings) -> str:
+def live_database(
+    request: pytest.FixtureRequest, transactional_db: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> str:
     """The same with real commits, for threads and processes; the tables are emptied afterwards."""
-    return _use(request.param, settings)
+    return _use(request.param, settings, monkeypatch)
 
 
-def _use(kind: str, settings: Settings) -> str:
+def _use(kind: str, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> str:
     alias = ALIASES[kind]
     if alias not in settings.DATABASES:
         pytest.skip(f"no PostgreSQL: {lay_ground().reason}")
     settings.JOBS = {**settings.JOBS, "DATABASE": alias}
+    # Child processes of a scheduler inside the test read tests.settings anew, with this environment.
+    monkeypatch.setenv("TEST_JOBS_ALIAS", alias)
     return alias
 
 

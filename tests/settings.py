@@ -32,3 +32,5 @@ DATABASES["default"]["OPTIONS"]["init_command"] = "PRAGMA journal_mode=WAL; PRAG
 if GROUND.postgres_url:
     DATABASES["postgres"] = database_from_url(GROUND.postgres_url, base_dir=GROUND.directory)
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+if "TEST_JOBS_ALIAS" in os.environ:
+    JOBS = {**JOBS, "DATABASE": os.environ["TEST_JOBS_ALIAS"]}

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from jobs.admin.job_detail import job_page
 from jobs.admin.job_list import JobList
+from jobs.admin.missing_workers import missing_workers
 from jobs.admin.submit import SubmitForm, offered_tasks
 from jobs.admin.verbs import MAX_AT_ONCE, VERBS, Done, Verb, carry_out
 from jobs.domain.errors import JobNotFound
@@ -49,7 +50,8 @@ class JobAdmin(JobList):
                 verb = VERBS.get(action.removesuffix("_selected"))
                 # Django passes over an action that the user may not take, and says nothing.
                 self.require(request, verb is None or request.user.has_perm(verb.permission))
-        return super().changelist_view(request, {"may_submit": self.has_submit_permission(request)})
+        extra = {"may_submit": self.has_submit_permission(request), "missing": missing_workers()}
+        return super().changelist_view(request, extra)
 
     @admin.action(description=gettext_lazy("Cancel selected jobs"), permissions=["cancel"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Job]) -> None:

@@ -32,10 +32,6 @@ class Run:
     is_open: bool
     """Whether its details are unfolded."""
 
-    @property
-    def has_details(self) -> bool:
-        return bool(self.failure or self.log)
-
 
 def job_page(job: Job) -> dict[str, Any]:
     """The context of the template. Raises JobNotFound when the job was pruned meanwhile."""

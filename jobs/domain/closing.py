@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobs.domain.context import Progress
 from jobs.domain.execution import Execution
 from jobs.domain.outcome import Failure, LogLine
 from jobs.domain.status import AttemptOutcome, Status
@@ -31,6 +32,8 @@ class Closing:
     started_at: datetime | None = None
     lingers: bool = False
     """The thread still runs although the attempt is closed."""
+    progress: Progress | None = None
+    """The newest that the body reported: it may not have been written while the attempt was open."""
     reason: str = ""
     result: str | None = None
     failure: Failure | None = None

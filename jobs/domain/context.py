@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from jobs.domain.errors import JobCancelled, LeaseLost
+from jobs.domain.errors import InvalidOption, JobCancelled, LeaseLost
 from jobs.domain.stop import StopReason, StopSignal
+from jobs.domain.text import clean_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,14 @@ class Context:
             raise JobCancelled(f"job {self.job_id}: asked to stop ({reason})")
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Show how far the work is. Cheap: the newest call is written about once a second."""
-        self._report(Progress(float(done), None if total is None else float(total), str(message)[:200]))
+        """Show how far the work is. Cheap: the newest call is written about once a second.
+
+        Raises InvalidOption for a number that is not finite.
+        """
+        numbers = [float(done)] if total is None else [float(done), float(total)]
+        if not all(map(math.isfinite, numbers)):
+            raise InvalidOption(f"progress({done!r}, {total!r}): give finite numbers, or no total")
+        self._report(Progress(numbers[0], None if total is None else numbers[1], clean_text(str(message), 200)))
 
     def log(self, message: object, *args: object, level: int = logging.INFO) -> None:
         """Add a line to the log kept with this attempt; it also reaches the logger `jobs.task`."""

@@ -35,7 +35,6 @@ class AttemptOutcome(str, enum.Enum):
 INITIAL = (Status.BLOCKED, Status.SCHEDULED, Status.PENDING)
 WAITING = (Status.BLOCKED, Status.SCHEDULED, Status.PENDING, Status.RETRY_WAIT)
 TERMINAL = (Status.COMPLETED, Status.FAILED, Status.TIMED_OUT, Status.CANCELLED)
-UNFINISHED = (*WAITING, Status.RUNNING)
 BADLY_ENDED = (Status.FAILED, Status.TIMED_OUT, Status.CANCELLED)
 
 LEGAL_MOVES: dict[Status, tuple[Status, ...]] = {
@@ -57,8 +56,3 @@ LEGAL_MOVES: dict[Status, tuple[Status, ...]] = {
     Status.TIMED_OUT: (Status.PENDING, Status.SCHEDULED),
     Status.CANCELLED: (Status.PENDING, Status.SCHEDULED, Status.BLOCKED),
 }
-
-
-def sources(target: Status) -> tuple[Status, ...]:
-    """The statuses from which a move to `target` is legal, in the order of `Status`."""
-    return tuple(status for status in Status if target in LEGAL_MOVES[status])

@@ -7,19 +7,27 @@ from datetime import datetime
 
 from jobs.domain.claim import Claim
 from jobs.domain.closing import Closing
+from jobs.domain.context import Progress
 from jobs.domain.loss import LostAttempt, after_loss, outcome_unknown
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.status import AttemptOutcome, Status
 
 
-def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, lingers: bool = False) -> Closing:
+def closing_for(
+    claim: Claim,
+    outcome: Outcome,
+    *,
+    started_at: datetime | None,
+    lingers: bool = False,
+    progress: Progress | None = None,
+) -> Closing:
     """For every ending but UNSTARTED, whose attempt is deleted instead.
 
     `outcome.retry_after_seconds` already holds the policy's word. An at-most-once body that did not end by
     itself is never handed back (promise G4).
     """
     if outcome.ending is Ending.COMPLETED:
-        return _completed(claim, outcome, started_at, lingers)
+        return _completed(claim, outcome, started_at, lingers, progress)
     closing = Closing(
         attempt_id=claim.attempt_id,
         job_id=claim.job_id,
@@ -29,6 +37,7 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
         status=Status.FAILED,
         started_at=started_at,
         lingers=lingers,
+        progress=progress,
         reason=outcome.reason,
         failure=outcome.failure,
         log=outcome.log,
@@ -45,7 +54,9 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
             closing = replace(closing, outcome=AttemptOutcome.INTERRUPTED, status=Status.SCHEDULED, snoozes=1)
             return replace(closing, delay_seconds=outcome.retry_after_seconds or 0.0)
         case Ending.INTERRUPTED:
-            closing = replace(closing, outcome=AttemptOutcome.INTERRUPTED, status=Status.PENDING, interruptions=1)
+            # Not pending while its call goes on here: the claim does not look at lingering ones, the promotion does.
+            status = Status.SCHEDULED if lingers else Status.PENDING
+            closing = replace(closing, outcome=AttemptOutcome.INTERRUPTED, status=status, interruptions=1)
             return _unknown(closing, "its worker stopped") if claim.at_most_once else closing
         case Ending.LOST:
             lost = LostAttempt(
@@ -58,12 +69,14 @@ def closing_for(claim: Claim, outcome: Outcome, *, started_at: datetime | None, 
                 at_most_once=claim.at_most_once,
                 started=True,
             )
-            return replace(after_loss(lost, outcome.reason), started_at=started_at, log=outcome.log)
+            return replace(after_loss(lost, outcome.reason), started_at=started_at, progress=progress, log=outcome.log)
         case _:
             raise AssertionError(f"an attempt that ended {outcome.ending} is not closed")
 
 
-def _completed(claim: Claim, outcome: Outcome, started_at: datetime | None, lingers: bool) -> Closing:
+def _completed(
+    claim: Claim, outcome: Outcome, started_at: datetime | None, lingers: bool, progress: Progress | None
+) -> Closing:
     """Most runs end so, and nothing has to be replaced then."""
     return Closing(
         attempt_id=claim.attempt_id,
@@ -74,6 +87,7 @@ def _completed(claim: Claim, outcome: Outcome, started_at: datetime | None, ling
         status=Status.COMPLETED,
         started_at=started_at,
         lingers=lingers,
+        progress=progress,
         reason=outcome.reason,
         result=outcome.result,
         log=outcome.log,

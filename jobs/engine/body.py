@@ -26,6 +26,7 @@ from jobs.domain.strict_json import dumps
 from jobs.domain.task import TaskDefinition
 from jobs.domain.text import is_cut, shown
 from jobs.engine import log_capture
+from jobs.engine.borrowed import Borrowed
 from jobs.engine.surroundings import clean_connections, heal_connections
 
 MAX_SNOOZES = 1000
@@ -56,7 +57,7 @@ def run(body: Body, *, own_connections: bool = True) -> Outcome:
     """Run the body in this thread. Never raises, whatever the job does.
 
     The body gets a fresh context: language, time zone and context variables of one job never reach the next.
-    `own_connections=False` leaves the thread's database connections to the caller.
+    `own_connections=False`: the thread's database connections, and the transactions open there, are the caller's.
     """
     return contextvars.Context().run(_run, body, own_connections)
 
@@ -64,9 +65,12 @@ def run(body: Body, *, own_connections: bool = True) -> Outcome:
 def _run(body: Body, own_connections: bool) -> Outcome:
     buffer = log_capture.LogBuffer()
     log_capture.current.set(buffer)
+    tidy: Callable[[], str] = clean_connections if own_connections else lambda: ""
     try:
         if own_connections:
             heal_connections()
+        else:
+            tidy = Borrowed().take_back
         result = body.call()
         if inspect.iscoroutine(result):
             result = async_to_sync(_awaited)(result)
@@ -76,9 +80,7 @@ def _run(body: Body, own_connections: bool) -> Outcome:
     except BaseException as exception:  # noqa: BLE001 - whatever a job does is one outcome
         body.stop.body_over = True
         outcome = _raised(body, exception)
-    if own_connections:
-        outcome = _cleaned(outcome, _never_raising(clean_connections))
-    return _with_log(outcome, buffer)
+    return _with_log(_cleaned(outcome, _never_raising(tidy)), buffer)
 
 
 def _with_log(outcome: Outcome, buffer: log_capture.LogBuffer) -> Outcome:
@@ -236,6 +238,7 @@ def _cleaned(outcome: Outcome, left_open: str) -> Outcome:
 
 def run_claim(claim: Claim, context: Context, stop: StopSignal) -> Outcome:
     """The door for child processes: look the task up, then run it."""
+    log_capture.install()
     definition = registry.find(claim.task)
     if definition is None:
         return Outcome(Ending.TASK_NOT_FOUND, reason="the child process does not know the task")

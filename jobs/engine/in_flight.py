@@ -41,6 +41,8 @@ class Held:
     recorded: bool = False
     """Of a lingering one: its closed attempt is written, so its mark may be taken off again."""
     progress: Progress | None = None
+    """The newest."""
+    progress_is_new: bool = False
     forget_timeout: Callback | None = None
 
     @property
@@ -181,7 +183,7 @@ class InFlight:
     def progressed(self, claim: Claim, progress: Progress) -> None:
         held = self._held.get(claim.attempt_id)
         if held is not None:
-            held.progress = progress
+            held.progress, held.progress_is_new = progress, True
             self._on_progress()
 
     def finished(self, claim: Claim, outcome: Outcome, *, lingers: bool = False) -> None:
@@ -242,8 +244,10 @@ class InFlight:
         news = {}
         with self._lock:
             for attempt_id, held in self._held.items():
-                if held.progress is not None and held.ended_at is None:
-                    news[attempt_id], held.progress = held.progress, None
+                if held.progress is not None and held.progress_is_new and held.ended_at is None:
+                    # The mark first: what is reported meanwhile is new again.
+                    held.progress_is_new = False
+                    news[attempt_id] = held.progress
         return news
 
     def _free(self, claim: Claim) -> None:

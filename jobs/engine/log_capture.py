@@ -57,6 +57,19 @@ class _Capture(logging.Handler):
         buffer = current.get()
         if buffer is not None and not record.name.startswith(_NOT_THE_TASKS):
             buffer.add(record)
+        # Python prints warnings that no handler takes; this one, which only keeps them, must not silence them.
+        last = logging.lastResort
+        if last is not None and record.levelno >= last.level and not _is_handled_elsewhere(record.name):
+            last.handle(record)
+
+
+def _is_handled_elsewhere(name: str) -> bool:
+    logger: logging.Logger | None = logging.getLogger(name)
+    while logger is not None:
+        if any(handler is not _capture for handler in logger.handlers):
+            return True
+        logger = logger.parent if logger.propagate else None
+    return False
 
 
 _capture = _Capture()

@@ -48,6 +48,9 @@ class EngineOptions:
     """Claim ahead of the free slots what they will finish in this time; 0: never."""
     hand_back_after: float = 0.1
     """What was claimed ahead and has not started by then is handed back."""
+    process_ends: bool = False
+    """Whether the process ends with the scheduler: then no call outlives a stop, and what is interrupted may start
+    elsewhere at once."""
     max_jobs: int | None = None
     keep: Mapping[Status, timedelta] = field(default_factory=dict)
     """Retention of ended jobs by status; a status that is missing is kept for ever."""

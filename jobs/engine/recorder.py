@@ -64,6 +64,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._items: deque[Item] = deque()
         self._unwritten = 0
+        self._group = GROUP
         self._empty = threading.Condition(self._lock)
         self._loop = Loop("recorder", self._work, prepare=prepare)
 
@@ -103,8 +104,12 @@ class Recorder:
         left: Sequence[Item] = group
         try:
             left = self._write(group)
+            self._group = min(GROUP, self._group * 2)
+        except Exception:
+            # Perhaps it was not the database but one of them: smaller groups, until that one stands alone.
+            self._group = max(1, len(group) // 2)
+            raise
         finally:
-            # What was not written goes back to the front, also when the database failed.
             self._give_back(left)
         with self._lock:
             more = len(self._items) > len(left)
@@ -114,7 +119,7 @@ class Recorder:
         """A run of items of one kind: what one transaction writes, or none of it."""
         with self._lock:
             group: list[Item] = []
-            while self._items and len(group) < GROUP and (not group or _kind(group[0]) == _kind(self._items[0])):
+            while self._items and len(group) < self._group and (not group or _kind(group[0]) == _kind(self._items[0])):
                 group.append(self._items.popleft())
             return group
 
@@ -217,5 +222,5 @@ def _log_outcome(closing: Closing, status: Status) -> None:
         )
     else:
         # A job's own exception was logged as ERROR where it was raised, with its traceback.
-        level = logging.ERROR if failure.exception_class.startswith("jobs.") else logging.INFO
+        level = logging.ERROR if failure.exception_class.rpartition(".")[0] == "jobs" else logging.INFO
         logger.log(level, "job %s, attempt %s (%s) ended %s: %s", *where, status, what)

@@ -217,7 +217,11 @@ class Scheduler:
         elif outcome.ending is Ending.TASK_NOT_FOUND:
             self._task_not_found(held)
         else:
-            self._recorder.put(closing_for(claim, outcome, started_at=held.started_at, lingers=lingers))
+            # Where the process ends with us no call goes on after an interruption.
+            lingers = lingers and not (self.options.process_ends and outcome.ending is Ending.INTERRUPTED)
+            self._recorder.put(
+                closing_for(claim, outcome, started_at=held.started_at, lingers=lingers, progress=held.progress)
+            )
         self._dispatcher.slot_freed(claim.execution)
         if not self._idle.is_set():
             self._idle.set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import models
@@ -22,6 +21,7 @@ GUARDED = (
     "status_changed_at",
     "execution",
     "run_at",
+    "priority",
     "rank",
     "started_at",
     "ended_at",
@@ -36,6 +36,11 @@ GUARDED = (
     "unknown_since",
 )
 """Columns that only a store verb writes, once the row exists."""
+
+BORN_EMPTY = tuple(
+    name for name in GUARDED if name not in ("status", "status_changed_at", "execution", "run_at", "priority", "rank")
+)
+"""Those that a job may not be born with: what its runs and its callers have done to it."""
 
 _Job = TypeVar("_Job", bound="Job")
 
@@ -62,8 +67,13 @@ def refuse_guarded(names: Iterable[str], route: str) -> None:
 def refuse_odd_birth(job: Job) -> None:
     if job.status not in INITIAL:
         raise IllegalMove(f"a job cannot be born {job.status}: only {', '.join(INITIAL)}")
-    if not isinstance(job.ended_at, (NoneType, DatabaseDefault)) or job.attempts:
-        raise IllegalMove("a job is born without an end and without attempts")
+    odd = [name for name in BORN_EMPTY if not _is_empty(getattr(job, name))]
+    if odd:
+        raise IllegalMove(f"a job cannot be born with {', '.join(odd)}: a store verb writes that")
+
+
+def _is_empty(value: object) -> bool:
+    return value in (None, 0, "") or isinstance(value, DatabaseDefault)
 
 
 class GuardedQuerySet(models.QuerySet[_Job]):

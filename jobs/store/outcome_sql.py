@@ -17,7 +17,15 @@ for _target in (*TERMINAL, Status.RETRY_WAIT, Status.PENDING, Status.SCHEDULED):
     RUNNING = legal_from(Status.RUNNING, to=_target)
 
 _WHO = {"attempt_id": "bigint", "job_id": "bigint"}
-_HOW = {"outcome": "text", "reason": "text", "started_at": "timestamptz", "lingers": "bool"}
+_HOW = {
+    "outcome": "text",
+    "reason": "text",
+    "started_at": "timestamptz",
+    "lingers": "bool",
+    "done": "float8",
+    "total": "float8",
+    "said": "text",
+}
 _WHERE_TO = {
     "status": "text",
     "waits": "bool",
@@ -87,6 +95,8 @@ def record_of(closing: Closing) -> dict[str, Any]:
             "message": closing.failure.message,
             "traceback": closing.failure.traceback,
         }
+    if closing.progress is not None:
+        given |= {"done": closing.progress.done, "total": closing.progress.total, "said": closing.progress.message}
     if closing.log:
         given["log"] = json.dumps([[round(x.at_seconds, 3), x.level, x.logger, x.message] for x in closing.log])
     return given
@@ -140,6 +150,9 @@ def _close_attempts(db: Database) -> str:
     return f"""
         UPDATE jobs_attempt SET outcome = closing.outcome, reason = COALESCE(closing.reason, ''), ended_at = {db.now},
                started_at = COALESCE(jobs_attempt.started_at, closing.started_at),
+               progress_done = COALESCE(closing.done, progress_done),
+               progress_total = CASE WHEN closing.done IS NULL THEN progress_total ELSE closing.total END,
+               progress_message = COALESCE(closing.said, progress_message),
                lingering_until = CASE WHEN closing.lingers THEN {db.later("%(linger)s")} END
         FROM {{closing}}
         WHERE jobs_attempt.id = closing.attempt_id AND {db.not_by_index("jobs_attempt.outcome = 'running'")}

@@ -25,8 +25,15 @@ class Requeued:
     """Refused: another active job holds this unique key."""
 
 
-def requeue(db: Database, job_ids: Collection[int], *, at: datetime | None = None, actor: str = "") -> Requeued:
-    """FAILED, TIMED_OUT and CANCELLED jobs go back, now or at an instant; others are left as they are.
+def requeue(
+    db: Database,
+    job_ids: Collection[int],
+    *,
+    at: datetime | None = None,
+    delay_seconds: float = 0.0,
+    actor: str = "",
+) -> Requeued:
+    """FAILED, TIMED_OUT and CANCELLED jobs go back, at an instant or after a delay; others are left as they are.
 
     Zeroes failures and losses, clears the cancel request and its cause, runs in the execution it was submitted
     with, and takes the unique key again: each row in a savepoint, refused when the key is held. Attempt numbers go
@@ -36,18 +43,20 @@ def requeue(db: Database, job_ids: Collection[int], *, at: datetime | None = Non
     for job_id in sorted(job_ids):
         try:
             with db.transaction():
-                _requeue_one(db, job_id, at, actor, requeued)
+                _requeue_one(db, job_id, at, delay_seconds, actor, requeued)
         except IntegrityError:
             key = db.rows("SELECT unique_key FROM jobs_job WHERE id = %(id)s", id=job_id)[0][0]
             requeued.key_held[job_id] = key
     return requeued
 
 
-def _requeue_one(db: Database, job_id: int, at: datetime | None, actor: str, requeued: Requeued) -> None:
+def _requeue_one(
+    db: Database, job_id: int, at: datetime | None, delay_seconds: float, actor: str, requeued: Requeued
+) -> None:
     before = db.rows(
         f"SELECT status FROM jobs_job WHERE id = %(id)s AND status IN {_ENDED} {db.lock_and_wait}", id=job_id
     )
-    due_at = "%(at)s" if at else db.now
+    due_at = "%(at)s" if at else db.later("%(delay)s")
     lingers = f"EXISTS (SELECT 1 FROM jobs_attempt WHERE job_id = %(id)s AND lingering_until > {db.now})"
     rows = db.rows(
         f"""
@@ -64,6 +73,7 @@ def _requeue_one(db: Database, job_id: int, at: datetime | None, actor: str, req
         """,
         id=job_id,
         at=at,
+        delay=delay_seconds,
     )
     if not rows:
         return

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from jobs.domain.status import INITIAL, LEGAL_MOVES, TERMINAL, UNFINISHED, WAITING, AttemptOutcome, Status, sources
+from jobs.domain.status import INITIAL, LEGAL_MOVES, TERMINAL, WAITING, AttemptOutcome, Status
 
 DRAWN = """
 blocked     -> scheduled pending cancelled
@@ -29,13 +27,7 @@ def test_the_moves_are_those_of_the_design() -> None:
 
 def test_every_status_is_waiting_running_or_terminal_and_none_is_two() -> None:
     assert sorted([*WAITING, Status.RUNNING, *TERMINAL]) == sorted(Status)
-    assert set(UNFINISHED) == set(Status) - set(TERMINAL)
     assert set(INITIAL) < set(WAITING)
-
-
-@pytest.mark.parametrize("target", list(Status))
-def test_sources_are_the_table_read_backwards(target: Status) -> None:
-    assert sources(target) == tuple(status for status in Status if target in LEGAL_MOVES[status])
 
 
 def test_words_are_written_as_their_values() -> None:

@@ -113,3 +113,10 @@ def test_an_at_most_once_job_lost_before_its_body_began_waits_for_its_turn_again
 def test_a_cancelled_closing_goes_nowhere_else() -> None:
     closing = close(Ending.FAILED, retry_after_seconds=5.0, failure=FAILURE).cancelled()
     assert (closing.status, closing.delay_seconds, closing.failure) == (Status.CANCELLED, None, FAILURE)
+
+
+def test_an_interrupted_job_waits_while_its_call_goes_on() -> None:
+    def status(lingers: bool) -> Status:
+        return closing_for(CLAIM, Outcome(Ending.INTERRUPTED), started_at=NOW, lingers=lingers).status
+
+    assert (status(lingers=False), status(lingers=True)) == (Status.PENDING, Status.SCHEDULED)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.db import connections
 from django.utils.timezone import now
 
 import jobs
@@ -216,3 +217,14 @@ def test_the_async_doors_do_the_same(database: str) -> None:
     assert jobs.get(row).status == "scheduled"
     with pytest.raises(JobNotFound):
         async_to_sync(jobs.aget)(987_654_321)
+
+
+def test_a_requeue_with_a_delay_counts_from_the_databases_clock(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if connections[database].vendor == "sqlite":
+        pytest.skip("SQLite's clock is the host's")
+    row = tasks.misbehave.using(retry=0).enqueue("value_error")
+    run_jobs()
+    long_ago = now() - timedelta(hours=1)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: long_ago)
+    assert jobs.requeue(row, delay=600)
+    assert jobs.get(row).status == Status.SCHEDULED

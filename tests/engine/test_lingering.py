@@ -11,7 +11,7 @@ import jobs
 from jobs import Execution, RetryPolicy
 from jobs.models import Attempt, Job
 from jobs.scheduler import Scheduler
-from tests.support import steered
+from tests.support import steered, talking
 from tests.support.engine import running
 from tests.support.steered import open_door, trace, wait_for_begin
 from tests.support.story import Story, assert_sound, attempts_of, story_of
@@ -133,6 +133,18 @@ def test_a_success_within_the_cancel_grace_stays_a_success(live_database: str, t
         open_door(tmp_path)
         assert scheduler.join(10)
     assert story_of(row) == Story("completed", ["completed"], [], 1)
+
+
+def test_a_lingering_call_writes_nothing_more(live_database: str, tmp_path: Path) -> None:
+    with running() as scheduler:
+        row = talking.report_late.using(timeout=0.1).enqueue(str(tmp_path))
+        wait_for_status(row, "timed_out")
+        open_door(tmp_path)
+        assert scheduler.join(10)
+        beside = talking.report_late.enqueue(str(tmp_path))
+        assert scheduler.join(10)
+    assert last_attempt(beside).progress_done == 2
+    assert last_attempt(row).progress_done == 1
 
 
 def test_a_requeued_job_waits_for_its_old_call_too(live_database: str, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import jobs
 from jobs import RetryPolicy
 from jobs.domain.move import listeners
@@ -112,8 +114,12 @@ def test_stop_with_cancel_running_does_not_wait_for_the_grace(live_database: str
     assert story_of(row) == Story("pending", ["interrupted"])
 
 
-def test_jobs_that_do_not_hear_do_not_hold_up_a_stop(live_database: str, tmp_path: Path) -> None:
-    with running(processes=1, cancel_grace=600.0) as scheduler:
+@pytest.mark.parametrize(("process_ends", "thread_goes_to"), [(True, "pending"), (False, "scheduled")])
+def test_jobs_that_do_not_hear_do_not_hold_up_a_stop(
+    live_database: str, tmp_path: Path, process_ends: bool, thread_goes_to: str
+) -> None:
+    """Where this process lives on, its calls do: their jobs wait until they have returned."""
+    with running(processes=1, cancel_grace=600.0, process_ends=process_ends) as scheduler:
         stubborn = [
             steered.steer.enqueue("deaf", str(tmp_path)),
             steered.asteer.enqueue("cling", str(tmp_path)),
@@ -124,7 +130,8 @@ def test_jobs_that_do_not_hear_do_not_hold_up_a_stop(live_database: str, tmp_pat
         asked_at = time.monotonic()
         scheduler.stop(timeout=0.1)
         assert time.monotonic() - asked_at < 15
-        assert [story_of(row) for row in stubborn] == [Story("pending", ["interrupted"])] * 3
+        ends = [thread_goes_to, thread_goes_to, "pending"]
+        assert [story_of(row) for row in stubborn] == [Story(end, ["interrupted"]) for end in ends]
         open_door(tmp_path)
     assert_sound(live_database)
 

@@ -68,7 +68,7 @@ def test_one_illegal_source_among_legal_ones_is_refused() -> None:
 
 ROUTES: dict[str, Callable[[Any, Job, str, Any], object]] = {
     "update": lambda jobs, job, column, value: jobs.filter(pk=job.pk).update(**{column: value}),
-    "update of more": lambda jobs, job, column, value: jobs.all().update(priority=1, **{column: value}),
+    "update of more": lambda jobs, job, column, value: jobs.all().update(max_retries=1, **{column: value}),
     "bulk_update": lambda jobs, job, column, value: jobs.bulk_update([_set(job, column, value)], [column]),
     "bulk_update by name": lambda jobs, job, column, value: jobs.bulk_update(
         objs=[_set(job, column, value)], fields=iter([column])
@@ -136,9 +136,9 @@ def test_a_stale_instance_cannot_move_its_job_back(job: Job) -> None:
     bench.now = max(bench.now, datetime.now(timezone.utc))
     stale = bench.job(job.pk)
     (claimed,) = bench.claim()
-    stale.priority = 7
+    stale.max_retries = 7
     stale.save()
-    assert (bench.job(job.pk).status, bench.job(job.pk).priority) == (Status.RUNNING, 7)
+    assert (bench.job(job.pk).status, bench.job(job.pk).max_retries) == (Status.RUNNING, 7)
     bench.close(claimed)
     stale.status = Status.PENDING
     stale.cause = "mine"
@@ -149,11 +149,11 @@ def test_a_stale_instance_cannot_move_its_job_back(job: Job) -> None:
 
 
 def test_a_partly_loaded_instance_saves_what_it_loaded_and_nothing_guarded(job: Job) -> None:
-    part = Job.objects.using(job._state.db).only("id", "status", "priority").get(pk=job.pk)
+    part = Job.objects.using(job._state.db).only("id", "status", "max_retries").get(pk=job.pk)
     part.status = Status.COMPLETED
-    part.priority = 3
+    part.max_retries = 3
     part.save()
-    assert (status(job), Job.objects.using(job._state.db).get(pk=job.pk).priority) == ("pending", 3)
+    assert (status(job), Job.objects.using(job._state.db).get(pk=job.pk).max_retries) == ("pending", 3)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +213,10 @@ def test_a_fixture_gives_birth_to_jobs_in_initial_statuses_only(database: str) -
 
 def test_columns_that_are_not_guarded_may_be_written_by_every_route(job: Job) -> None:
     jobs = Job.objects.using(job._state.db)
-    assert jobs.filter(pk=job.pk).update(priority=2) == 1
-    assert jobs.bulk_update([_set(job, "priority", 3)], ["priority"]) == 1
-    _set(job, "priority", 4).save(update_fields=["priority"])
-    assert jobs.get(pk=job.pk).priority == 4
+    assert jobs.filter(pk=job.pk).update(max_retries=2) == 1
+    assert jobs.bulk_update([_set(job, "max_retries", 3)], ["max_retries"]) == 1
+    _set(job, "max_retries", 4).save(update_fields=["max_retries"])
+    assert jobs.get(pk=job.pk).max_retries == 4
 
 
 @pytest.mark.parametrize(

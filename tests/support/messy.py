@@ -73,6 +73,12 @@ def break_connection(alias: str) -> None:
 
 
 @job
+def write_then_fail(alias: str) -> None:
+    Effect.objects.using(alias).create(label="kept")
+    raise ValueError("after the write")
+
+
+@job
 def close_connection(alias: str) -> None:
     Effect.objects.using(alias).exists()
     connections[alias].close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -96,6 +98,11 @@ def psteer(context: Context, how: str, folder: str = "") -> int:
                 if how != "cling":
                     raise
     return context.attempt
+
+
+@job(execution="process")
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @job

@@ -15,8 +15,11 @@ from asgiref.sync import sync_to_async
 
 from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
+from tests.support import crowd as crowd
 from tests.support import messy as messy
+from tests.support import retrying as retrying
 from tests.support import steered as steered
+from tests.support import talking as talking
 from tests.support.models import Effect
 
 gates: dict[str, threading.Event] = {}

@@ -280,7 +280,7 @@ def _touch(file: Path) -> bool:
 def test_an_idle_scheduler_sends_less_than_a_statement_a_second(
     live_database: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seconds = 6.0
+    seconds = 5.5
     sent: list[str] = []
     execute = django_database.CursorWrapper.execute
 

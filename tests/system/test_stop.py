@@ -39,7 +39,7 @@ def assert_handed_back(alias: str, rows: list[Job]) -> None:
 
 
 def test_a_stopped_worker_lets_jobs_finish_and_hands_the_others_back(live_database: str, tmp_path: Path) -> None:
-    with scheduler(live_database, "--grace=3", *SLOTS) as worker:
+    with scheduler(live_database, "--grace=2", *SLOTS) as worker:
         finishing = begin(live_database, str(tmp_path / "leave"))
         hanging = begin(live_database)
         worker.send(signal.SIGTERM)
@@ -76,7 +76,7 @@ def test_a_second_signal_ends_the_grace_at_once(live_database: str, number: sign
 
 
 def test_ctrl_c_reaches_the_whole_group_and_stops_gracefully(live_database: str, tmp_path: Path) -> None:
-    with scheduler(live_database, "--grace=3", *SLOTS) as worker:
+    with scheduler(live_database, "--grace=2", *SLOTS) as worker:
         finishing = begin(live_database, str(tmp_path / "leave"))
         hanging = begin(live_database)
         worker.send(signal.SIGINT, group=True)
@@ -104,14 +104,17 @@ def test_a_terminate_for_the_whole_group_leaves_child_processes_their_grace(live
 
 def stop_at_random_instants(alias: str, rounds: int, rng: random.Random) -> None:
     """Start processes, six at a time, and stop each at an instant of its own, from its first line of code on."""
-    calls = [tasks.pleave_mark, tasks.aleave_mark, tasks.leave_mark]
-    jobs.enqueue_many([calls[n % 3].bind("random") if n % 3 else tasks.sleep_in_thread.bind(0.05) for n in range(2000)])
+    calls = [tasks.pleave_mark.bind("random"), tasks.aleave_mark.bind("random"), tasks.leave_mark.bind("random")]
+    calls += [task.bind(0.05) for task in (tasks.sleep_in_process, tasks.sleep_in_thread, tasks.sleep_on_loop)]
+    jobs.enqueue_many(calls * 400)
     for _ in range(0, rounds, 6):
         workers: list[ChildProcess] = []
         with_each = [scheduler(alias, "--grace=0.2", wait=False) for _ in range(6)]
         try:
             workers = [one.__enter__() for one in with_each]
-            threads = [threading.Thread(target=_stop, args=(one, rng.uniform(0, 5))) for one in workers]
+            # One while Django still loads, the others at work.
+            delays = [rng.uniform(0, 0.1), *(rng.uniform(0.2, 3) for _ in workers[1:])]
+            threads = [threading.Thread(target=_stop, args=pair) for pair in zip(workers, delays, strict=True)]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -126,6 +129,7 @@ def stop_at_random_instants(alias: str, rounds: int, rng: random.Random) -> None
         assert orphaned(alias) == 0, said
         assert statuses(alias).get("running", 0) == 0, said
     stored = Job.objects.using(alias)
+    assert stored.filter(status=Status.COMPLETED).exists()
     assert not stored.filter(failures__gt=0).exists()
     assert not stored.filter(losses__gt=0).exists()
 
@@ -137,7 +141,7 @@ def _stop(worker: ChildProcess, delay: float) -> None:
 
 
 def test_a_worker_stopped_at_any_instant_leaves_no_orphan(live_database: str) -> None:
-    stop_at_random_instants(live_database, 12 if live_database == "default" else 24, random.Random(1))
+    stop_at_random_instants(live_database, 6 if live_database == "default" else 18, random.Random(1))
 
 
 @pytest.mark.slow

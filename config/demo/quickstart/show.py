@@ -60,7 +60,7 @@ def _run(line: LiveLine, server: BackgroundServer, stop: StopRequest, *, drain: 
     if stop.asked():
         return stop.exit_code if drain else 0
     server.start()
-    scheduler = Scheduler(name="quickstart")
+    scheduler = Scheduler(name="quickstart", process_ends=True)
     try:
         scheduler.start()
         job_ids = submit_load(_urls(server, drain=drain)) if load else []

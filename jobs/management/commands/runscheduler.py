@@ -123,6 +123,7 @@ class Command(BaseCommand):
                 max_jobs=options["max_jobs"],
                 grace=options["grace"],
                 name=options["name"],
+                process_ends=True,
             )
         except (JobsError, ImproperlyConfigured) as error:
             raise CommandError(str(error), returncode=CANNOT_START) from None
