@@ -16,7 +16,8 @@ from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import InFlight
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
-from jobs.store.claim import Marks, Owner, claim
+from jobs.engine.reach import Reach
+from jobs.store.claim import Owner, claim
 from jobs.store.database import Database, PostgreSQL, database
 from jobs.store.extend import begin, cancel_requests
 from jobs.store.look import Facts, look
@@ -37,8 +38,6 @@ SHORTEST_SLEEP = 0.02
 BUSY_ROUNDS = 20
 PROMOTE_EVERY = 0.1
 """Of a process that has jobs to claim anyway."""
-FROM_START_EVERY = 1.0
-"""At most this long, and 20 times as long as it takes, claims go on where the last one ended."""
 
 
 class Dispatcher:
@@ -64,8 +63,7 @@ class Dispatcher:
         self._unknown: dict[str, float] = {}
         self._looked_for_cancels_at = float("-inf")
         self._promote_at = float("-inf")
-        self._marks: Marks = {}
-        self._start_over_at = float("-inf")
+        self._reach = Reach()
         self._rounds_since_idle = 0
         self._hungry: set[Execution] = set()
         """Executions that may have left some behind in the last round, for want of room."""
@@ -91,7 +89,7 @@ class Dispatcher:
         self.loop.stop(deadline)
 
     def wake(self) -> None:
-        self._start_over_at = float("-inf")
+        self._reach.start_over()
         self.loop.wake()
 
     def avoid(self, task: str) -> None:
@@ -115,11 +113,11 @@ class Dispatcher:
             if not facts.anything:
                 return self._sleep(db, facts)
         claimed = self._claim(db) if self._options.claims else 0
-        facts = None
+        seen: Facts | None = None
         moved = 0
         if not claimed or time.monotonic() >= self._promote_at:
-            facts = look(db, () if claimed else self._queues)
-            moved = self._promote(db, facts) if self._options.keeps_house else 0
+            seen = look(db, () if claimed else self._queues)
+            moved = self._promote(db, seen) if self._options.keeps_house else 0
         if moved and (self._hungry or not self._options.claims):
             hint_due(db)  # others may have room for what this process cannot take
         if moved or claimed:
@@ -130,16 +128,16 @@ class Dispatcher:
                 return SHORTEST_SLEEP  # or until a slot is freed
             return 0.0
         self._rounds_since_idle = 0
-        return self._sleep(db, facts)
+        return self._sleep(db, seen)
 
     def _promote(self, db: Database, facts: Facts) -> int:
         moved = expire(db, actor=self._options.name) if facts.expired else 0
         if facts.due_in is not None and facts.due_in <= 0:
             moved += promote(db, actor=self._options.name)
-        if not moved:
-            self._promote_at = time.monotonic() + PROMOTE_EVERY
+        if moved:
+            self._reach.start_over()
         else:
-            self._start_over_at = float("-inf")
+            self._promote_at = time.monotonic() + PROMOTE_EVERY
         return moved
 
     def _claim(self, db: Database) -> int:
@@ -175,9 +173,7 @@ class Dispatcher:
         """The claims, and the monotonic instant before they were asked for."""
         asked_at = time.monotonic()
         self._unknown = {task: until for task, until in self._unknown.items() if until > asked_at}
-        if asked_at >= self._start_over_at:
-            self._marks.clear()
-        from_start = not self._marks
+        from_start = self._reach.begin()
         claims = claim(
             db,
             self._owner,
@@ -191,16 +187,12 @@ class Dispatcher:
                 if most is not None
             },
             unknown_tasks=self._unknown,
-            marks=self._marks,
+            marks=self._reach.marks,
         )
         self._hungry = self._left_some(claims, limits, room)
-        if from_start:
-            now = time.monotonic()
-            self._start_over_at = now + min(FROM_START_EVERY, 20 * (now - asked_at))
-        if not self._hungry:
-            self._marks.clear()
-            if not from_start and not claims:
-                return self._claimed(db, limits, room)
+        self._reach.end(asked_at, from_start=from_start, short=not (claims and self._hungry))
+        if not claims and not from_start:
+            return self._claimed(db, limits, room)
         return claims, asked_at
 
     def _room(self) -> int:
@@ -244,7 +236,7 @@ class Dispatcher:
             most = self._options.queues[queue]
             left = None if most is None else max(0, most - self._in_flight.busy_in_queue(queue))
             for execution, (free, ahead) in limits.items():
-                above = self._marks.get((queue, execution))
+                above = self._reach.above(queue, execution)
                 if left is None:
                     lanes.append(Lane(queue, execution, free, ahead, above))
                 else:

@@ -72,7 +72,7 @@ def record_of(closing: Closing) -> dict[str, Any]:
     given["ends" if closing.status in TERMINAL else "waits"] = True
     if closing.status is Status.COMPLETED and closing.result is not None:
         given["result"] = closing.result
-    if closing.outcome != closing.status or closing.reason or closing.failures or closing.lingers:
+    if closing.status is not Status.COMPLETED or closing.reason or closing.lingers:
         given |= {
             "waits": closing.status in WAITING,
             "reason": closing.reason[:200],

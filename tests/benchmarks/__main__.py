@@ -48,7 +48,7 @@ def main() -> int:
 def _versions(ground: Ground) -> dict[str, str]:
     with ground.connect() as connection:
         settings = {
-            name: connection.execute(f"SHOW {name}").fetchone()  # type: ignore[arg-type]
+            name: connection.execute(f"SHOW {name}").fetchone()
             for name in ("server_version", "fsync", "synchronous_commit")
         }
     return {

@@ -36,5 +36,5 @@ def crowd(ground: Ground) -> None:
                 )
                 INSERT INTO jobs_payload (job_id, arguments)
                 SELECT id, '{{"args": [0], "kwargs": {{}}}}'::jsonb FROM job
-                """  # type: ignore[arg-type]
+                """
             )

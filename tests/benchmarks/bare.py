@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 import psycopg
 
 from tests.benchmarks.stamps import Stamps
+
+Row = tuple[int, int, str, dict[str, Any]]
 
 TABLES = "bare_job, bare_attempt"
 DDL = """
@@ -98,11 +101,11 @@ def submit(connection: psycopg.Connection[object], number: int) -> None:
         connection.execute("SELECT pg_notify('bare_due', '')")
 
 
-def _claim(connection: psycopg.Connection[object], limit: int) -> list[tuple[int, int, str, dict[str, list[int]]]]:
+def _claim(connection: psycopg.Connection[object], limit: int) -> list[Row]:
     cursor = connection.cursor()
     cursor.execute(CLAIM, {"limit": limit, "worker": str(os.getpid())})
     return cursor.fetchall()  # type: ignore[return-value]
 
 
-def _complete(connection: psycopg.Connection[object], rows: list[tuple[int, int, str, dict[str, list[int]]]]) -> None:
+def _complete(connection: psycopg.Connection[object], rows: list[Row]) -> None:
     connection.execute(COMPLETE, {"attempts": [row[0] for row in rows], "jobs": [row[1] for row in rows]})

@@ -20,13 +20,13 @@ def measure(ground: Ground) -> list[Figure]:
         for processes in (1, 2):
             rounds[f"bare {processes}"].append(drain_bare(ground, processes))
             rounds[f"ours {processes}"].append(drain_ours(ground, processes))
-    rate, cpu = (lambda key: [one[0] for one in rounds[key]]), (lambda key, at: [one[at] for one in rounds[key]])
+    one, two, bare, two_bare = (list(zip(*measured, strict=True)) for measured in rounds.values())
     return [
-        beside("drain, one process", rate("ours 1"), rate("bare 1"), "jobs/s", "bare loop", at_least=0.6),
-        beside("drain, two processes", rate("ours 2"), rate("ours 1"), "jobs/s", "one process", at_least=1.0),
-        beside("drain, two processes", rate("ours 2"), rate("bare 2"), "jobs/s", "two bare loops"),
-        beside("drain, worker CPU", cpu("ours 1", 1), cpu("bare 1", 1), "us/job", "bare loop"),
-        beside("drain, server CPU", cpu("ours 1", 2), cpu("bare 1", 2), "us/job", "bare loop"),
+        beside("drain, one process", one[0], bare[0], "jobs/s", "bare loop", at_least=0.6),
+        beside("drain, two processes", two[0], one[0], "jobs/s", "one process", at_least=1.0),
+        beside("drain, two processes", two[0], two_bare[0], "jobs/s", "two bare loops"),
+        beside("drain, worker CPU", one[1], bare[1], "us/job", "bare loop"),
+        beside("drain, server CPU", one[2], bare[2], "us/job", "bare loop"),
     ]
 
 

@@ -17,7 +17,7 @@ COUNTED = """
 SELECT (SELECT sum(calls) FROM pg_stat_statements WHERE dbid = (SELECT oid FROM pg_database WHERE datname = %(name)s)),
        (SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %(name)s)
 """
-SETTLE = 5.0
+SETTLE = 15.0  # the server may tell of what was at the start ten seconds late
 
 
 def measure(ground: Ground) -> list[Figure]:

@@ -24,7 +24,7 @@ def measure(ground: Ground) -> list[Figure]:
             with pinned.transaction():
                 pinned.execute("SELECT count(*) FROM jobs_job")
                 until = time.monotonic() + ground.seconds
-                during = []
+                during: list[float] = []
                 while time.monotonic() < until or len(during) < LAST:
                     during.append(_drain(ground, client, worker))
     note = f"the last {LAST} of {len(during)} drains, after {ground.seconds:g} s"

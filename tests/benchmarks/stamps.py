@@ -12,6 +12,7 @@ class Stamps:
     def __init__(self, name: str = "", size: int = 0) -> None:
         self._owner = not name
         self._memory = SharedMemory(name or None, create=self._owner, size=max(1, size) * 24)
+        assert self._memory.buf is not None
         self._view = self._memory.buf.cast("d")
         self.name = self._memory.name
 
