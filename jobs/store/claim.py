@@ -117,7 +117,7 @@ def _at_once(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
         )
         SELECT {_of("named", _HOT)}::text, attempt_id, claimed_at::text, job_id, {_COLD}
         FROM named LEFT JOIN jobs_payload ON job_id = named.id
-        ORDER BY lane, rank, run_at, named.id
+        ORDER BY named.lane, named.rank, named.run_at, named.id
         """,
         **parameters,
     )
