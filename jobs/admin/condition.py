@@ -11,6 +11,7 @@ from django.utils.timesince import timesince
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
+from jobs.domain.exhaustive import assert_never
 from jobs.domain.status import Status
 from jobs.models import Attempt, Job
 
@@ -41,8 +42,10 @@ def moment(job: Job, now: datetime) -> SafeString:
             return since(_("asked to stop"), job.cancel_requested_at, now)
         case Status.RUNNING:
             return since(_("claimed"), job.status_changed_at, now)
-        case _ended:
+        case Status.COMPLETED | Status.FAILED | Status.TIMED_OUT | Status.CANCELLED:
             return since(_("ended"), job.ended_at, now)
+        case status:
+            assert_never(status)
 
 
 def since(word: str, at: datetime | None, now: datetime) -> SafeString:

@@ -8,6 +8,7 @@ from datetime import datetime
 from jobs.domain.claim import Claim
 from jobs.domain.closing import Closing
 from jobs.domain.context import Progress
+from jobs.domain.exhaustive import assert_never
 from jobs.domain.loss import LostAttempt, after_loss, outcome_unknown
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.status import AttemptOutcome, Status
@@ -70,8 +71,10 @@ def closing_for(
                 started=True,
             )
             return replace(after_loss(lost, outcome.reason), started_at=started_at, progress=progress, log=outcome.log)
+        case Ending.UNSTARTED:
+            raise AssertionError(f"attempt {claim.attempt_id} never began: its row is deleted, not closed")
         case _:
-            raise AssertionError(f"an attempt that ended {outcome.ending} is not closed")
+            assert_never(outcome.ending)
 
 
 def _completed(

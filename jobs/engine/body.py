@@ -17,6 +17,7 @@ from django.db import connections
 from jobs.domain.claim import Claim
 from jobs.domain.context import Context
 from jobs.domain.errors import CancelJob, JobsError, NotStorable, Snooze
+from jobs.domain.exhaustive import assert_never
 from jobs.domain.failure import TRACEBACK_BYTES, clean_text, describe, system_failure
 from jobs.domain.outcome import MAX_RESULT_BYTES, Ending, Failure, Outcome
 from jobs.domain.registry import registry
@@ -154,6 +155,8 @@ def _raised(body: Body, exception: BaseException) -> Outcome:
             return Outcome(Ending.INTERRUPTED, reason=str(reason))
         case None:
             return _raised_by_itself(body, exception)
+        case _:
+            assert_never(body.stop.reason)
 
 
 def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:

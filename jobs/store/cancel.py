@@ -35,6 +35,8 @@ def cancel(
             """,
             ids=sorted(job_ids),
         )
+        old: dict[int, str] = dict(before)
+        # Exactly the locked: one that was requeued in between would move without a word.
         rows = db.rows(
             f"""
             UPDATE jobs_job SET
@@ -47,16 +49,15 @@ def cancel(
             WHERE id {db.members("ids")} AND status IN {statuses}
             RETURNING id, task, status, attempts, status_changed_at
             """,
-            ids=sorted(job_ids),
+            ids=sorted(old),
             cause=clean_text(f"{cause}: {reason}" if reason else cause, 200),
         )
-        old: dict[int, str] = dict(before)
         report(
             db,
             lambda: [
                 Move(job_id, task, Status(old[job_id]), Status.CANCELLED, attempts or None, moved_at, actor)
                 for job_id, task, new, attempts, at in rows
-                if new == Status.CANCELLED and job_id in old and (moved_at := db.read_instant(at)) is not None
+                if new == Status.CANCELLED and (moved_at := db.read_instant(at)) is not None
             ],
         )
     return {row[0]: Status(row[2]) for row in rows}

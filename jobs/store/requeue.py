@@ -56,6 +56,8 @@ def _requeue_one(
     before = db.rows(
         f"SELECT status FROM jobs_job WHERE id = %(id)s AND status IN {_ENDED} {db.lock_and_wait}", id=job_id
     )
+    if not before:
+        return
     due_at = "%(at)s" if at else db.later("%(delay)s")
     lingers = f"EXISTS (SELECT 1 FROM jobs_attempt WHERE job_id = %(id)s AND lingering_until > {db.now})"
     rows = db.rows(

@@ -6,6 +6,7 @@ import signal
 from dataclasses import replace
 
 from jobs.domain.claim import Claim
+from jobs.domain.exhaustive import assert_never
 from jobs.domain.failure import clean_text, system_failure
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.stop import StopReason
@@ -25,6 +26,8 @@ def stopped(claim: Claim, reason: StopReason | None, tail: str = "") -> Outcome:
             return Outcome(Ending.INTERRUPTED, reason=f"the lease is lost{tail}")
         case StopReason.INTERRUPT | None:
             return Outcome(Ending.INTERRUPTED, reason=f"the worker stops{tail}")
+        case _:
+            assert_never(reason)
 
 
 def forestalled(reason: StopReason) -> Outcome:
