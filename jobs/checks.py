@@ -56,7 +56,8 @@ def check_sqlite(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) 
     if str(options.get("transaction_mode", "")).upper() in ("IMMEDIATE", "EXCLUSIVE"):
         return []
     hint = (
-        "OPTIONS = {'transaction_mode': 'IMMEDIATE', 'timeout': 20, "
+        f'DATABASES["{alias}"]["OPTIONS"] = '
+        "{'transaction_mode': 'IMMEDIATE', 'timeout': 20, "
         "'init_command': 'PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;'}"
     )
     return [

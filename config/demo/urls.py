@@ -8,5 +8,6 @@ from config.demo import views
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("demo/orders/", views.orders, name="demo-orders"),
+    path("favicon.ico", views.no_icon),
     path("demo/ping/", views.ping, name="demo-ping"),
 ]

@@ -6,23 +6,24 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import ObjectDoesNotExist
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobs.admin.call_text import short_name
-from jobs.admin.condition import outcome, since, span
+from jobs.admin.condition import beside, no_sign_of_life, outcome, since, span
 from jobs.admin.filters import AttemptExceptionFilter, OutcomeFilter
+from jobs.admin.latest_attempt import IS_SILENT, exception_class
 from jobs.admin.read_only import ReadOnlyAdmin
 from jobs.models import Attempt
 
 
 class AttemptAdmin(ReadOnlyAdmin):
-    list_display = ("how", "run", "task", "why", "when", "took", "worker_name")
+    list_display = ("how", "run", "task", "when", "took", "worker")
     list_display_links = ("run",)
     list_filter = (OutcomeFilter, AttemptExceptionFilter)
     search_fields = ("job",)
@@ -30,12 +31,15 @@ class AttemptAdmin(ReadOnlyAdmin):
     ordering = ("-id",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Attempt]:
-        columns = ("number", "worker_name", "outcome", "claimed_at", "started_at", "ended_at", "reason")
+        columns = ("number", "worker_name", "outcome", "claimed_at", "started_at", "ended_at", "lease_until", "reason")
         whole: QuerySet[Attempt] = super().get_queryset(request)
-        rows: QuerySet[Attempt] = whole.select_related("job", "failure").only(
-            *columns, "job__task", "failure__exception_class"
-        )
+        narrow = whole.select_related("job", "failure").only(*columns, "job__task", "failure__exception_class")
+        rows: QuerySet[Attempt] = narrow.annotate(is_silent=IS_SILENT)
         return rows
+
+    def get_model_perms(self, request: HttpRequest) -> dict[str, bool]:
+        """Not in the index, where they would stand before the jobs, whose list leads here."""
+        return {} if request.user.has_perm("jobs.view_job") else super().get_model_perms(request)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -57,8 +61,8 @@ class AttemptAdmin(ReadOnlyAdmin):
         return HttpResponseRedirect(f"{page}#attempt-{attempt.number}")
 
     @admin.display(description=_("outcome"))
-    def how(self, attempt: Attempt) -> SafeString:
-        return outcome(attempt)
+    def how(self, attempt: Any) -> SafeString:
+        return beside(outcome(attempt), no_sign_of_life() if attempt.is_silent else _why(attempt))
 
     @admin.display(description=_("attempt"))
     def run(self, attempt: Attempt) -> str:
@@ -78,9 +82,11 @@ class AttemptAdmin(ReadOnlyAdmin):
             return ""
         return span((attempt.ended_at - attempt.started_at).total_seconds())
 
-    @admin.display(description=_("why"))
-    def why(self, attempt: Attempt) -> str:
-        try:
-            return short_name(attempt.failure.exception_class)
-        except ObjectDoesNotExist:
-            return attempt.reason
+    @admin.display(description=_("worker"))
+    def worker(self, attempt: Attempt) -> SafeString:
+        return format_html('<span dir="auto">{}</span>', attempt.worker_name)
+
+
+def _why(attempt: Attempt) -> SafeString | str:
+    failed_with = exception_class(attempt)
+    return short_name(failed_with) if failed_with else attempt.reason

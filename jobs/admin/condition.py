@@ -1,16 +1,19 @@
-"""How a job's condition reads: one word, and the one time that matters."""
+"""How a job's condition reads: a word with what it is about, and the one time that matters."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.template.defaultfilters import date
+from django.template.defaultfilters import date, floatformat
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
+from jobs.admin.call_text import short_name
+from jobs.admin.latest_attempt import exception_class
 from jobs.domain.exhaustive import assert_never
 from jobs.domain.status import Status
 from jobs.models import Attempt, Job
@@ -21,8 +24,39 @@ def condition(job: Job) -> SafeString:
     return badge("stopping" if stopping else job.status, _("Stopping") if stopping else job.get_status_display())
 
 
+def condition_and_why(job: Job, latest: Any) -> SafeString:
+    """`latest` is the job's newest attempt, with `is_silent`; None when it has none."""
+    return beside(condition(job), _about(job, latest))
+
+
 def outcome(attempt: Attempt) -> SafeString:
     return badge(attempt.outcome, attempt.get_outcome_display())
+
+
+def no_sign_of_life() -> SafeString:
+    hint = _("Its lease is over: a scheduler takes the job back if the worker stays silent.")
+    return format_html('<span class="jobs-silent" title="{}">{}</span>', hint, _("no sign of life"))
+
+
+def beside(word: SafeString, about: SafeString | str) -> SafeString:
+    return format_html('{} <span class="jobs-about" dir="auto">{}</span>', word, about) if about else word
+
+
+def _about(job: Job, latest: Any) -> SafeString | str:
+    if job.status == Status.RUNNING and latest is not None:
+        return no_sign_of_life() if latest.is_silent else progress(latest)
+    if job.status in (Status.FAILED, Status.RETRY_WAIT):
+        failed_with = exception_class(latest)
+        return short_name(failed_with) if failed_with else job.cause
+    return job.cause if job.status == Status.CANCELLED else ""
+
+
+def progress(attempt: Attempt) -> str:
+    """How far it is: `3 / 50`, or `3` when nobody said of how many."""
+    if attempt.progress_done is None:
+        return ""
+    done = floatformat(attempt.progress_done)
+    return f"{done} / {floatformat(attempt.progress_total)}" if attempt.progress_total else done
 
 
 def badge(name: str, word: str) -> SafeString:
@@ -64,8 +98,13 @@ def distance(at: datetime, now: datetime) -> str:
 
 
 def _short(apart: timedelta, at: datetime, now: datetime) -> str:
+    seconds = apart.total_seconds()
     if apart < timedelta(minutes=1):
-        return _("%(seconds)d s") % {"seconds": apart.total_seconds()}
+        return _("%(seconds)d s") % {"seconds": seconds}
+    if apart < timedelta(hours=1):
+        return _("%(minutes)d min") % {"minutes": seconds // 60}
+    if apart < timedelta(days=1):
+        return _("%(hours)d h") % {"hours": seconds // 3600}
     return timesince(min(at, now), max(at, now), depth=1)
 
 

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from jobs.conf import jobs_settings
 from jobs.domain.registry import registry
+from jobs.domain.status import Status
 from jobs.models import Failure
 from jobs.models.choices import OUTCOME_CHOICES, STATUS_CHOICES
 from jobs.store.browse import exception_classes
@@ -58,7 +59,8 @@ class StatusFilter(ExactFilter):
     parameter_name = "status"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Iterable[tuple[Any, Any]]:
-        return STATUS_CHOICES
+        # No job is born blocked yet. The address still filters by it.
+        return [(value, word) for value, word in STATUS_CHOICES if value != Status.BLOCKED]
 
 
 class QueueFilter(ExactFilter):

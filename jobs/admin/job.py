@@ -44,13 +44,27 @@ class JobAdmin(JobList):
     def has_requeue_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("jobs.requeue_job")
 
+    def get_model_perms(self, request: HttpRequest) -> dict[str, bool]:
+        """For the index: its link "Add" leads to the submit form."""
+        return {**super().get_model_perms(request), "add": self.has_submit_permission(request)}
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        self.require(request, self.has_submit_permission(request) and request.method in ("GET", "HEAD"))
+        return HttpResponseRedirect(reverse("admin:jobs_job_submit", current_app=self.admin_site.name))
+
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         if request.method == "POST":
             for action in request.POST.getlist("action"):
                 verb = VERBS.get(action.removesuffix("_selected"))
                 # Django passes over an action that the user may not take, and says nothing.
                 self.require(request, verb is None or request.user.has_perm(verb.permission))
-        extra = {"may_submit": self.has_submit_permission(request), "missing": missing_workers()}
+        extra = {
+            "may_submit": self.has_submit_permission(request),
+            "may_view_attempts": request.user.has_perm("jobs.view_attempt"),
+            "missing": missing_workers(),
+        }
         return super().changelist_view(request, extra)
 
     @admin.action(description=gettext_lazy("Cancel selected jobs"), permissions=["cancel"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import ObjectDoesNotExist
 from django.utils.translation import gettext as _
@@ -13,9 +14,14 @@ from django.utils.translation import ngettext
 
 from jobs import api
 from jobs.admin.call_text import pretty
-from jobs.admin.condition import condition, outcome, span
-from jobs.domain.status import BADLY_ENDED, TERMINAL
+from jobs.admin.condition import beside, condition, no_sign_of_life, outcome, progress, span
+from jobs.admin.latest_attempt import IS_SILENT
+from jobs.conf import jobs_settings
+from jobs.domain.registry import registry
+from jobs.domain.status import BADLY_ENDED, TERMINAL, Status
 from jobs.models import Attempt, Job, Payload
+from jobs.store.database import database
+from jobs.store.workers import live_workers
 
 SHOWN_ATTEMPTS = 50
 
@@ -27,10 +33,13 @@ class Run:
     attempt: Attempt
     outcome: str
     took: str
+    progress: str
     failure: Any
     log: list[Any]
     is_open: bool
     """Whether its details are unfolded."""
+    lingers: bool
+    """Whether its thread may still run: it ended on paper, and its worker lives."""
 
 
 def job_page(job: Job) -> dict[str, Any]:
@@ -47,25 +56,36 @@ def job_page(job: Job) -> dict[str, Any]:
         "counters": list(_counters(job)),
         "runs": runs,
         "hidden_attempts": max(0, job.attempts - len(runs)),
-        "can_end": job.status not in TERMINAL,
+        "can_end": job.status not in TERMINAL and not (job.status == Status.RUNNING and job.cancel_requested_at),
         "can_go_back": job.status in BADLY_ENDED,
     }
 
 
 def _runs(job: Job) -> list[Run]:
     newest = Attempt.objects.using(job._state.db).filter(job=job).select_related("failure", "captured_log")
-    rows = list(newest.order_by("-number")[:SHOWN_ATTEMPTS])
+    rows: list[Any] = list(newest.annotate(is_silent=IS_SILENT).order_by("-number")[:SHOWN_ATTEMPTS])
+    living = _living_workers(rows)
     return [
         Run(
             attempt=attempt,
-            outcome=outcome(attempt),
+            outcome=beside(outcome(attempt), no_sign_of_life() if attempt.is_silent else ""),
             took=_took(attempt),
+            progress=progress(attempt),
             failure=_beside(attempt, "failure"),
             log=getattr(_beside(attempt, "captured_log"), "lines", []),
             is_open=position == 0,
+            lingers=attempt.lingering_until is not None and attempt.worker_id in living,
         )
         for position, attempt in enumerate(rows)
     ]
+
+
+def _living_workers(attempts: Sequence[Attempt]) -> set[UUID]:
+    """Asked only when one of the attempts may linger."""
+    if all(one.lingering_until is None for one in attempts):
+        return set()
+    settings = jobs_settings()
+    return live_workers(database(settings.DATABASE), within_seconds=settings.LEASE)
 
 
 def _took(attempt: Attempt) -> str:
@@ -93,7 +113,7 @@ def _options(job: Job, payload: Payload | None) -> Iterator[tuple[str, str | int
     """What it was submitted with, without what was left out."""
     yield _("Queue"), job.queue
     yield _("Priority"), job.priority
-    yield _("Execution"), job.get_execution_display()
+    yield _("Execution"), _execution(job)
     yield _("Submitted at"), job.submitted_at
     yield (_("Was due at") if job.status in TERMINAL else _("Due at")), job.run_at
     for name, at in (
@@ -114,6 +134,14 @@ def _options(job: Job, payload: Payload | None) -> Iterator[tuple[str, str | int
     for name, value in ((_("Tags"), payload.tags), (_("Meta"), payload.meta)) if payload else ():
         if value:
             yield name, pretty(value)
+
+
+def _execution(job: Job) -> str:
+    """With a word on why it is not the task's own: after a loss a job runs alone in a child process."""
+    word = str(job.get_execution_display())
+    definition = registry.find(job.task)
+    moved = definition is not None and definition.options.execution != job.execution
+    return _("%(execution)s (after a loss)") % {"execution": word} if job.losses and moved else word
 
 
 def _counters(job: Job) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import OuterRef, QuerySet, Subquery, TextField
 from django.db.models.functions import Cast, Substr
 from django.http import HttpRequest
@@ -15,13 +16,24 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobs.admin.call_text import PREVIEW, preview, short_name
-from jobs.admin.condition import condition, moment
+from jobs.admin.condition import condition_and_why, moment
 from jobs.admin.filters import ExceptionFilter, QueueFilter, StatusFilter, TaskFilter
-from jobs.admin.read_only import ReadOnlyAdmin
+from jobs.admin.latest_attempt import latest_attempts
+from jobs.admin.read_only import FixedOrderList, ReadOnlyAdmin
+from jobs.domain.registry import registry
 from jobs.domain.status import TERMINAL
 from jobs.models import Job, Payload
 
 _NUMBER = re.compile(r"#?([0-9]{1,18})")
+
+
+class JobsWithAttempts(FixedOrderList):
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list: Any = list(self.result_list)
+        latest = latest_attempts(self.result_list, self.queryset.db)
+        for job in self.result_list:
+            job.latest_attempt = latest.get(job.pk)
 
 
 class JobList(ReadOnlyAdmin):
@@ -29,7 +41,7 @@ class JobList(ReadOnlyAdmin):
     list_display_links = ("number",)
     list_filter = (StatusFilter, QueueFilter, TaskFilter, ExceptionFilter)
     search_fields = ("id",)
-    search_help_text = _("The number of a job, or the whole name of a task.")
+    search_help_text = _("The number of a job, or the name of a task: the whole, or its last part.")
     ordering = ("-id",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
@@ -51,11 +63,18 @@ class JobList(ReadOnlyAdmin):
         if not term:
             return queryset, False
         number = _NUMBER.fullmatch(term)
-        return queryset.filter(pk=int(number[1])) if number else queryset.filter(task=term), False
+        if number:
+            return queryset.filter(pk=int(number[1])), False
+        # As the list spells them. Compared here, because the database has no index for parts of names.
+        spelt = [name for name in registry.names() if name.rpartition(".")[2] == term]
+        return queryset.filter(task__in=[term, *spelt]), False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return JobsWithAttempts
 
     @admin.display(description=_("status"))
-    def condition(self, job: Job) -> SafeString:
-        return condition(job)
+    def condition(self, job: Any) -> SafeString:
+        return condition_and_why(job, job.latest_attempt)
 
     @admin.display(description=_("job"))
     def number(self, job: Job) -> str:

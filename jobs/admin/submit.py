@@ -39,7 +39,7 @@ class JSONArguments(forms.CharField):
         except ValueError as error:
             raise forms.ValidationError(_("This is not JSON: %(error)s") % {"error": error}) from None
         if not isinstance(given, self.kind):
-            wanted = _("a list, as in [42, true]") if self.kind is list else _('an object, as in {"copy_to": "ana"}')
+            wanted = _("a list, as in [42, true]") if self.kind is list else _('an object, as in {"seconds": 60}')
             raise forms.ValidationError(_("Give %(wanted)s.") % {"wanted": wanted})
         return given
 
@@ -72,7 +72,7 @@ class SubmitForm(forms.Form):
             *((queue, queue) for queue in jobs_settings().QUEUES),
         ]
         self.fields["args"].help_text = _("A JSON list, as in [42, true].")
-        self.fields["kwargs"].help_text = _('A JSON object, as in {"copy_to": "ana"}.')
+        self.fields["kwargs"].help_text = _('A JSON object, as in {"seconds": 60}.')
         chosen = registry.find(str((self.data if self.is_bound else self.initial).get("task") or ""))
         if chosen is not None:
             self.fields["task"].help_text = f"{signature_text(chosen)} {summary(chosen)}".strip()
@@ -91,7 +91,7 @@ class SubmitForm(forms.Form):
         try:
             self.call = submitter.using(**options).bind(*given["args"], **given["kwargs"])
         except InvalidArguments as refused:
-            self.add_error(_blamed(definition, given, str(refused)), str(refused))
+            self.add_error(_blamed(definition, given, str(refused)), _with_signature(definition, str(refused)))
         except QueueNotDeclared as refused:
             self.add_error("queue", str(refused))
         except JobsError as refused:
@@ -126,6 +126,13 @@ def _blamed(definition: TaskDefinition, given: dict[str, Any], message: str) -> 
     except TypeError:
         return "kwargs"
     return "args"
+
+
+def _with_signature(definition: TaskDefinition, message: str) -> str:
+    """The refusal of a call that does not fit, and what would; a value that cannot be stored names its path itself."""
+    if message.startswith((f"{definition.parameters.name}(): args", f"{definition.parameters.name}(): kwargs")):
+        return message
+    return _("%(message)s. It takes %(signature)s") % {"message": message, "signature": signature_text(definition)}
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

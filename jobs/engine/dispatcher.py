@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from jobs.domain.claim import Claim
@@ -64,6 +64,7 @@ class Dispatcher:
         self._looked_for_cancels_at = float("-inf")
         self._promote_at = float("-inf")
         self._reach = Reach()
+        self._strays_until = self._looked_for_strays_at = float("-inf")
         self._rounds_since_idle = 0
         self._hungry: set[Execution] = set()
         """Executions that may have left some behind in the last round, for want of room."""
@@ -103,8 +104,7 @@ class Dispatcher:
 
     def _round(self) -> float:
         db = database(self._options.alias)
-        if self.loop.errors:
-            self._hand_back_strays(db)
+        self._look_for_strays(db)
         self._stop_cancelled(db)
         self._hand_back_waiting()
         if not self.loop.was_woken and not self._rounds_since_idle:
@@ -154,10 +154,18 @@ class Dispatcher:
             self._executions.sort(key=lambda execution: execution in executions)
         noticed = {one.attempt_id: one.job_id for one in claims if self._in_flight.add(one, asked_at)}
         self.count(len(claims))
-        if noticed:
-            self._cancel_requested_among(db, noticed)
-        for one in claims:
-            self._hand_over(db, one)
+        to_do = deque(claims)
+        try:
+            if noticed:
+                self._cancel_requested_among(db, noticed)
+            while to_do:
+                self._hand_over(db, to_do[0])
+                to_do.popleft()
+        finally:
+            # The database failed between the claim and here: nobody else knows of these, and they would be renewed
+            # for ever.
+            for one in to_do:
+                self._in_flight.finished(one, Outcome(Ending.UNSTARTED))
         return len(claims)
 
     def _wants_more(self, execution: Execution) -> bool:
@@ -271,13 +279,23 @@ class Dispatcher:
         for attempt_id in cancel_requests(db, self._options.worker_id, held):
             self._cancel(held[attempt_id])
 
-    def _hand_back_strays(self, db: Database) -> None:
+    def _look_for_strays(self, db: Database) -> None:
         """A claim whose COMMIT got no answer may have left attempts that are ours and that nobody here holds."""
+        now = time.monotonic()
+        if self.loop.errors:
+            # That COMMIT may still be under way, and a row be held: look again, until its lease would be over anyway.
+            self._strays_until, self._looked_for_strays_at = now + self._options.lease, float("-inf")
+        if now < self._strays_until and now >= self._looked_for_strays_at + self._options.renew:
+            self._looked_for_strays_at = now
+            self._hand_back_strays(db)
+
+    def _hand_back_strays(self, db: Database) -> None:
         held = {one.claim.attempt_id for one in self._in_flight.held()}
         strays = open_attempts(db, self._options.worker_id) - held
         if strays:
             released = release(db, self._options.worker_id, strays, actor=self._options.name)
             logger.warning("handed back %s claims whose commit got no answer", len(released))
+            hint_due(db)
 
     def _hand_back_waiting(self) -> None:
         for one in self._in_flight.waiting_longer_than(self._options.hand_back_after):

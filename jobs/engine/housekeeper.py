@@ -76,7 +76,12 @@ class Housekeeper:
         return self._options.renew + 0.01
 
     def _sweep(self, db: Database) -> None:
-        confirmed = self._looks.look(overdue(db), time.monotonic())
+        asked_at = time.monotonic()
+        seen = overdue(db)
+        if time.monotonic() - asked_at > self._options.renew / 2:
+            # The database was away, and no error said so.
+            self._looks.forget()
+        confirmed = self._looks.look(seen, time.monotonic())
         lost = reclaim(db, confirmed, actor=self._options.name)
         if lost:
             hint_due(db)

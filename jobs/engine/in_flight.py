@@ -269,7 +269,7 @@ class InFlight:
         try:
             error = TimeoutError(f"ran longer than {claim.timeout_seconds} s")
             retry = delay_before_retry(claim, definition, error, self._rng)
-        except Exception:
+        except BaseException:
             logger.exception("job %s: the retry policy of %s failed: no retry", claim.job_id, claim.task)
             retry = None
         return replace(outcome, retry_after_seconds=retry)

@@ -6,17 +6,22 @@ import logging
 import time
 from collections.abc import Callable
 
+from django.db import Error as DatabaseError
+
 from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import Held, InFlight
-from jobs.engine.loop import Loop
+from jobs.engine.loop import LONGEST_BACKOFF, Loop
 from jobs.engine.other_role import OtherRole
 from jobs.store.database import Database, database
 from jobs.store.extend import extend, note_progress, stop_lingering
-from jobs.store.workers import WorkerCard, beat
+from jobs.store.workers import WorkerCard, beat, leave
 
 logger = logging.getLogger(__name__)
 
 PROGRESS_EVERY = 1.0
+EARLY = 0.8
+"""Part of the renewal interval after which leases are renewed: a sweeper's two looks are one interval apart, and there
+must be a renewal between them however late this thread is scheduled."""
 
 
 class LeaseKeeper:
@@ -39,14 +44,16 @@ class LeaseKeeper:
         self._other_role = OtherRole(card.role, silent_seconds=lease)
         self._in_flight = in_flight
         self._lease = lease
-        self._renew = renew
+        self._renew = EARLY * renew
         self._on_cancel = on_cancel
         self._on_lost = on_lost
         self._renewed_at = float("-inf")
         self._progress_at = float("-inf")
         self._progress_is_new = False
         self._returned: list[Held] = []
-        self.loop = Loop("lease-keeper", self._work, prepare=prepare)
+        # Back before a sweeper that had the same outage has looked twice.
+        backoff = min(LONGEST_BACKOFF, renew / 4)
+        self.loop = Loop("lease-keeper", self._work, prepare=prepare, at_end=self._leave, longest_backoff=backoff)
 
     def start(self) -> None:
         self.loop.start()
@@ -62,6 +69,15 @@ class LeaseKeeper:
     def note_returned(self, held: Held) -> None:
         self._returned.append(held)
         self.loop.wake()
+
+    def _leave(self) -> None:
+        db = database(self._alias)
+        try:
+            leave(db, self._card.id)
+        except DatabaseError:
+            # The connection may have been cut long ago: once more, on a new one.
+            db.connection.close()
+            leave(db, self._card.id)
 
     def _work(self) -> float:
         db = database(self._alias)

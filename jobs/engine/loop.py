@@ -21,13 +21,23 @@ class Loop:
     """A thread that calls `work` again and again. It returns how many seconds it may sleep; `wake()` ends the sleep.
 
     A database error costs a reconnect after a capped, jittered backoff; any other exception too, and is logged
-    with its traceback. The thread closes its connections at its end.
+    with its traceback. Once stopped the thread calls `at_end`, if it can, and closes its connections.
     """
 
-    def __init__(self, name: str, work: Callable[[], float], *, prepare: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[], float],
+        *,
+        prepare: Callable[[], None] | None = None,
+        at_end: Callable[[], None] | None = None,
+        longest_backoff: float = LONGEST_BACKOFF,
+    ) -> None:
         self.name = name
+        self._longest_backoff = longest_backoff
         self._work = work
         self._prepare = prepare
+        self._at_end = at_end
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -79,8 +89,17 @@ class Loop:
                 sleep = self._survive()
                 if sleep > 0 and not self._stopping.is_set():
                     self.was_woken = self._woken.wait(sleep)
+            self._say_goodbye()
         finally:
             connections.close_all()
+
+    def _say_goodbye(self) -> None:
+        if self._at_end is None:
+            return
+        try:
+            self._at_end()
+        except Exception as error:  # noqa: BLE001 - nothing depends on it
+            logger.info("%s: its last words were not heard: %s", self.name, _first_line(error))
 
     def _survive(self) -> float:
         try:
@@ -92,8 +111,8 @@ class Loop:
             self.errors = 0
             return sleep
         except (DatabaseError, InterfaceError) as error:
-            self._log("%s: the database failed: %s; trying again", self.name, error)
-        except Exception:  # noqa: BLE001 - logged, counted, and the loop goes on
+            self._log("%s: the database failed: %s; trying again", self.name, _first_line(error))
+        except BaseException:  # noqa: BLE001 - logged, counted, and the loop goes on; SystemExit is a listener's idea
             self._log("%s: a round failed; trying again", self.name, with_traceback=True)
         self.errors += 1
         self._drop_connections()
@@ -102,7 +121,7 @@ class Loop:
         return 0.0
 
     def _backoff(self) -> float:
-        return self._rng.uniform(0.5, 1.0) * min(LONGEST_BACKOFF, 0.05 * 2.0 ** min(self.errors, 20))
+        return self._rng.uniform(0.5, 1.0) * min(self._longest_backoff, 0.05 * 2.0 ** min(self.errors, 20))
 
     def _log(self, message: str, *args: object, with_traceback: bool = False) -> None:
         # The first failure at once, then one line every half minute, however many rounds fail.
@@ -117,3 +136,8 @@ class Loop:
             except Exception:
                 logger.debug("closing %s failed", connection.alias, exc_info=True)
                 del connections[connection.alias]
+
+
+def _first_line(error: Exception) -> str:
+    """libpq says the rest in three lines more."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

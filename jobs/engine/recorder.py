@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError
+from django.db import DatabaseError, DataError, IntegrityError
 
 from jobs.domain.closing import Closing
 from jobs.domain.failure import system_failure
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 GROUP = 500
 RETRY_HELD_ROW_AFTER = 0.1
+NOT_STORABLE = "outcome not storable"
+_PROGRAM_LIMIT_EXCEEDED = "54"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +145,16 @@ class Recorder:
         db = database(self._alias)
         try:
             recorded = record(db, self._worker_id, closings, actor=self._name, linger_seconds=self._linger_seconds)
-        except (OperationalError, InterfaceError):
-            raise
         except (DatabaseError, ValueError) as error:
+            if not is_about_the_data(error):
+                raise
             return self._record_apart(closings, error)
         for one in closings:
             if one.attempt_id in recorded.skipped:
                 continue
-            if one.attempt_id in recorded.lost:
+            if one.attempt_id in recorded.written_before:
+                logger.info("job %s, attempt %s: recorded, though its commit got no answer", one.job_id, one.attempt_id)
+            elif one.attempt_id in recorded.lost:
                 logger.warning(
                     "job %s, attempt %s: the lease is lost, its outcome (%s) is discarded",
                     one.job_id,
@@ -173,8 +177,15 @@ class Recorder:
             middle = len(closings) // 2
             return self._record(closings[:middle]) + self._record(closings[middle:])
         closing = closings[0]
-        if closing.result is None and closing.failure is None and not closing.log:
-            raise error
+        if closing.reason == NOT_STORABLE:
+            logger.error(
+                "job %s, attempt %s: its outcome cannot be stored at all; its lease will lapse",
+                closing.job_id,
+                closing.attempt_id,
+                exc_info=error,
+            )
+            self._written(closing.attempt_id)
+            return []
         logger.error(
             "job %s, attempt %s: its outcome cannot be stored as it is; recording it without details",
             closing.job_id,
@@ -201,12 +212,20 @@ def _kind(item: Item) -> tuple[bool, bool]:
     return isinstance(item, Closing), isinstance(item, HandBack) and item.task_unknown
 
 
+def is_about_the_data(error: Exception) -> bool:
+    """Whether the same row would be refused again; anything else, such as a server that is read-only, passes."""
+    if isinstance(error, (DataError, IntegrityError, ValueError)):
+        return True
+    state = getattr(error.__cause__, "sqlstate", None) or ""
+    return state.startswith(_PROGRAM_LIMIT_EXCEEDED)
+
+
 def without_details(closing: Closing, error: Exception) -> Closing:
     """What can always be stored: a job whose work is done must not run again because of its texts."""
     failure = system_failure("jobs.OutcomeNotStorable", f"the database refused the outcome's details: {error}")
     if closing.status is Status.COMPLETED:
         closing = replace(closing, outcome=AttemptOutcome.FAILED, status=Status.FAILED, failures=1)
-    return replace(closing, result=None, log=(), reason="outcome not storable", failure=failure)
+    return replace(closing, result=None, log=(), reason=NOT_STORABLE, failure=failure)
 
 
 def _log_outcome(closing: Closing, status: Status) -> None:

@@ -34,13 +34,15 @@ from jobs.engine.timekeeper import Timekeeper
 from jobs.engine.waker import Waker
 from jobs.store.count import anything_due, anything_unfinished
 from jobs.store.database import database
-from jobs.store.workers import WorkerCard, beat, leave
+from jobs.store.workers import WorkerCard, beat
 
 logger = logging.getLogger(__name__)
 
 INTERRUPT_GRACE = 0.8
 """Seconds that runs get to end by themselves once the grace is over."""
 LAST_WRITES = 5.0
+LAST_WORDS = 2.0
+"""Seconds that agents which write nothing more get together, also where the database does not answer."""
 LOOK_WHETHER_DONE_EVERY = 0.05
 
 
@@ -149,13 +151,14 @@ class Scheduler:
         self._withdraw_waiting()
         self._wait_for_runs(time.monotonic() + grace)
         self._interrupt_runs()
-        self._waker.stop(time.monotonic() + 2.0)  # cancel requests are heard until here
+        self._waker.loop.ask_to_stop()  # cancel requests are heard until here
+        self._housekeeper.loop.ask_to_stop()
         self._recorder.stop(time.monotonic() + LAST_WRITES)
-        self._lease_keeper.stop(time.monotonic() + 2.0)
-        self._housekeeper.stop(time.monotonic() + 2.0)
-        self._timekeeper.stop(time.monotonic() + 1.0)
+        self._lease_keeper.loop.ask_to_stop()
+        deadline = time.monotonic() + LAST_WORDS
+        for agent in (self._lease_keeper, self._waker, self._housekeeper, self._timekeeper):
+            agent.stop(deadline)
         self._forget_listeners()
-        self._leave()
 
     def hurry(self) -> None:
         """End the grace of a stop under way, or to come. Only sets a flag: safe in a signal handler."""
@@ -183,7 +186,8 @@ class Scheduler:
         except DatabaseError as error:
             if db.connection.in_atomic_block:
                 raise
-            logger.info("whether anything is left cannot be said now: %s", error)
+            # Asked many times a second; the agents say it once.
+            logger.debug("whether anything is left cannot be said now: %s", error)
             db.connection.close_if_unusable_or_obsolete()
             return True
 
@@ -197,7 +201,9 @@ class Scheduler:
         """Names of agents whose thread has ended although nobody stopped them: the process must not live on."""
         if not self._started or self._stopped:
             return []
-        return [loop.name for loop in self._loops() if not loop.alive]
+        dead = [loop.name for loop in self._loops() if not loop.alive]
+        dead += [f"{execution} executor" for execution, one in self._executors.items() if not one.alive]
+        return dead if self._timekeeper.alive else [*dead, "timekeeper"]
 
     def add_listener(self, listener: Listener) -> None:
         """`listener(move)` hears of every move that this process makes, after its commit, until `stop`."""
@@ -297,19 +303,6 @@ class Scheduler:
         for listener in self._own_listeners:
             listeners.remove(listener)
 
-    def _leave(self) -> None:
-        db = database(self.options.alias)
-        for last in (False, True):
-            try:
-                leave(db, self.options.worker_id)
-            except DatabaseError as error:
-                # This thread's connection may have been cut long ago: once more, on a new one.
-                db.connection.close_if_unusable_or_obsolete()
-                if last:
-                    logger.info("the worker's row could not be removed; it is forgotten by itself: %s", error)
-            else:
-                return
-
     # -- making agents
 
     def _make_executors(self) -> dict[Execution, Executor]:
@@ -332,7 +325,7 @@ class Scheduler:
         return executors
 
     def _prepare(self) -> None:
-        use_engine_connection(self.options.alias)
+        use_engine_connection(self.options.alias, patience=self.options.renew / 4)
 
     def _loops(self) -> list[Loop]:
         loops = [self._recorder.loop, self._lease_keeper.loop, self._dispatcher.loop, self._waker.loop]

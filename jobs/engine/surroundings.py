@@ -3,46 +3,44 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import Any
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from jobs.engine import session
+
 logger = logging.getLogger(__name__)
 
 
-class _Thread(threading.local):
-    may_have_connections = True
-    """False after a body that left none behind: then there is nothing to heal before the next one."""
-
-
-_thread = _Thread()
-
-
 def heal_connections() -> None:
-    """Before a body: drop this thread's connections that are broken or too old, as Django does at a request's start."""
-    if not _thread.may_have_connections:
-        return
-    for connection in connections.all(initialized_only=True):
+    """Before a body: drop this thread's connections that are broken or too old, as Django does at a request's start.
+
+    Also those that were cut off since the last body: outside requests Django looks at them only when they are used.
+    """
+    for connection in connections.all():
         connection.close_if_unusable_or_obsolete()
+        if session.is_broken(connection):
+            connection.close()
+        session.watch(connection)
 
 
 def clean_connections() -> str:
     """After a body: an empty string, or what it left open. Whatever was open is rolled back and closed."""
-    left_open = []
-    found = connections.all(initialized_only=True)
-    _thread.may_have_connections = bool(found)
-    for connection in found:
+    undone = []
+    for connection in connections.all(initialized_only=True):
         connection.queries_log.clear()
-        if _has_open_transaction(connection):
-            left_open.append(connection.alias)
+        if connection.connection is None and connection.closed_in_transaction:
+            undone.append(f"closed its connection to {connection.alias} inside a transaction")
+            _discard(connection)
+        elif _has_open_transaction(connection):
+            undone.append(f"returned with a transaction open on {connection.alias}")
+            _discard(connection)
+        elif session.is_changed(connection):
             _discard(connection)
         else:
             connection.close_if_unusable_or_obsolete()
-    if not left_open:
-        return ""
-    return f"the job returned with a transaction open on {', '.join(left_open)}: it was rolled back"
+    return f"the job {' and '.join(undone)}: it was rolled back" if undone else ""
 
 
 def _has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
@@ -62,11 +60,13 @@ def _has_open_transaction(connection: BaseDatabaseWrapper) -> bool:
 
 
 def _discard(connection: BaseDatabaseWrapper) -> None:
-    # close() refuses inside atomic(), whose bookkeeping nobody will unwind any more: take the raw one.
     raw: Any = connection.connection
     try:
-        if raw is not None:
-            raw.close()
+        if raw is not None and connection.vendor == "postgresql":
+            raw.close()  # first: a pool throws a closed one away, and gives any other to the next job as it is
+        # Nobody will unwind the block any more, and close() refuses inside one.
+        connection.in_atomic_block = False
+        connection.close()
     except Exception:
         logger.debug("closing the connection to %s failed", connection.alias, exc_info=True)
     del connections[connection.alias]

@@ -25,6 +25,10 @@ class Timekeeper:
         self._thread: threading.Thread | None = None
         self._stopping = False
 
+    @property
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
     def start(self) -> None:
         if self._thread is None:
             self._stopping = False
@@ -60,7 +64,7 @@ class Timekeeper:
         while (callback := self._next()) is not None:
             try:
                 callback()
-            except Exception:
+            except BaseException:  # a retry policy that calls sys.exit() must not end every other job's timeout
                 logger.exception("a timer failed")
 
     def _next(self) -> Callback | None:

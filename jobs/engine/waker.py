@@ -58,12 +58,13 @@ class Waker:
             self._wake()
         with connection.wrap_database_errors:
             notices = list(raw.notifies(timeout=0))
+            ear = raw.pgconn.socket
         for notice in notices:
             if notice.channel == CANCEL and notice.payload.isdigit():
                 self._cancelled(int(notice.payload))
             else:
                 self._wake()
-        wait([raw.fileno(), self._heard], LISTEN_FOR)
+        wait([ear, self._heard], LISTEN_FOR)
         return 0.0
 
     def _look(self) -> float:

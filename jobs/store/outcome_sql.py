@@ -148,7 +148,10 @@ def steps(db: Database, closings: Sequence[Closing]) -> Iterator[Step]:
 
 def _close_attempts(db: Database) -> str:
     return f"""
-        UPDATE jobs_attempt SET outcome = closing.outcome, reason = COALESCE(closing.reason, ''), ended_at = {db.now},
+        UPDATE jobs_attempt SET outcome = closing.outcome, reason = COALESCE(closing.reason, ''),
+               -- never before its start, also when the clock was put back
+               ended_at = CASE WHEN COALESCE(jobs_attempt.started_at, closing.started_at) > {db.now}
+                               THEN COALESCE(jobs_attempt.started_at, closing.started_at) ELSE {db.now} END,
                started_at = COALESCE(jobs_attempt.started_at, closing.started_at),
                progress_done = COALESCE(closing.done, progress_done),
                progress_total = CASE WHEN closing.done IS NULL THEN progress_total ELSE closing.total END,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from jobs.domain.closing import Closing
 from jobs.domain.move import Move, listeners
-from jobs.domain.status import Status
+from jobs.domain.status import AttemptOutcome, Status
 from jobs.store.database import Database, PostgreSQL, Rows
 from jobs.store.outcome_sql import final_sql, record_of, steps
 from jobs.store.report import report
@@ -24,7 +24,9 @@ class Recorded:
     skipped: set[int] = field(default_factory=set)
     """Still open and ours, but somebody held the attempt's or the job's row: try again."""
     lost: set[int] = field(default_factory=set)
-    """Read as closed, or gone: the lease is lost, or an earlier write of ours arrived after all."""
+    """Read as closed, or gone."""
+    written_before: set[int] = field(default_factory=set)
+    """Read as closed just so: an earlier write of ours arrived after all, though its commit got no answer."""
 
 
 def record(
@@ -35,8 +37,21 @@ def record(
     missing = [one.attempt_id for one in closings if one.attempt_id not in recorded.closed]
     if missing:
         recorded.skipped = still_open(db, worker_id, missing)
-        recorded.lost = set(missing) - recorded.skipped
+        lost = [one for one in closings if one.attempt_id in set(missing) - recorded.skipped]
+        recorded.written_before = _written_before(db, worker_id, lost) if lost else set()
+        recorded.lost = {one.attempt_id for one in lost} - recorded.written_before
     return recorded
+
+
+def _written_before(db: Database, worker_id: UUID, closings: Sequence[Closing]) -> set[int]:
+    """A sweeper closes as lost, so any other outcome is ours."""
+    rows = db.rows(
+        f"SELECT id, outcome FROM jobs_attempt WHERE id {db.members('ids')} AND worker_id = %(worker_id)s",
+        ids=sorted(one.attempt_id for one in closings),
+        worker_id=worker_id,
+    )
+    asked = {one.attempt_id: str(one.outcome) for one in closings}
+    return {key for key, outcome in rows if outcome == asked[key] and outcome != AttemptOutcome.LOST}
 
 
 def lock_attempts(db: Database, attempt_ids: Iterable[int], condition: str = "", **parameters: Any) -> set[int]:

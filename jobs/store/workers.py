@@ -64,3 +64,9 @@ def live_roles(db: Database, *, within_seconds: float) -> set[str]:
     """The roles (both, scheduler, worker) of the workers seen within that time."""
     rows = db.rows(f"SELECT DISTINCT role FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds)
     return {row[0] for row in rows}
+
+
+def live_workers(db: Database, *, within_seconds: float) -> set[UUID]:
+    """The ids of the workers seen within that time."""
+    rows = db.rows(f"SELECT id FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds)
+    return {UUID(str(row[0])) for row in rows}

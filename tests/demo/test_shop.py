@@ -10,6 +10,7 @@ from config.demo.models import Order
 from config.demo.tasks import pack_order, send_receipt
 from jobs.models import Job
 
+BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 GOOD = {"customer": "ada@example.com", "item": "Analytical Engine", "quantity": "2"}
 
 
@@ -71,6 +72,45 @@ def test_a_form_with_errors_stores_nothing(client: Client) -> None:
     assert answer.status_code == 400
     assert list(answer.json()["errors"]) == ["customer"]
     assert stored() == (0, [])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_browser_gets_a_page_that_leads_to_both_jobs(client: Client) -> None:
+    answer = client.post("/demo/orders/", GOOD, headers={"Accept": BROWSER}, follow=True)
+    assert answer.redirect_chain == [("/demo/orders/", 302)]
+    text = answer.content.decode()
+    for job in Job.objects.all():
+        assert f'<a href="/admin/jobs/job/{job.pk}/change/">{job.task.rpartition(".")[2]} #{job.pk}</a>' in text
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("wrong", "status", "said"),
+    [
+        ({"quantity": "101"}, 402, "that we sell on credit"),
+        ({"customer": "nobody"}, 400, "valid email"),
+        ({"quantity": "0"}, 400, "greater than or equal to 1"),
+    ],
+)
+def test_a_browser_gets_its_form_back_with_what_is_wrong(
+    client: Client, wrong: dict[str, str], status: int, said: str
+) -> None:
+    answer = client.post("/demo/orders/", {**GOOD, **wrong}, headers={"Accept": BROWSER})
+    assert answer.status_code == status
+    assert said in answer.content.decode()
+    assert 'class="errorlist"' in answer.content.decode()
+    assert stored() == (0, [])
+
+
+@pytest.mark.django_db
+def test_the_form_says_what_it_takes(client: Client) -> None:
+    text = client.get("/demo/orders/").content.decode()
+    assert "Customer (e-mail)" in text
+    assert 'min="1"' in text
+
+
+def test_a_browser_that_asks_for_an_icon_gets_an_answer(client: Client) -> None:
+    assert client.get("/favicon.ico").status_code == 204
 
 
 @pytest.mark.django_db

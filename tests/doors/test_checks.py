@@ -78,7 +78,9 @@ def test_sqlite_with_stock_options_gets_a_warning_that_says_what_to_set(
     monkeypatch.setitem(connections["default"].settings_dict, "OPTIONS", options)
     assert ids() == expected
     if expected:
-        assert "'transaction_mode': 'IMMEDIATE'" in str(said()[0].hint)
+        hint = str(said()[0].hint)
+        assert hint.startswith('DATABASES["default"]["OPTIONS"] = ')
+        assert "'transaction_mode': 'IMMEDIATE'" in hint
 
 
 def test_the_warning_is_about_the_database_that_holds_the_jobs(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import jobs
+from jobs import Execution
 from jobs.domain.text import clean_text
 from jobs.engine import body, lease_keeper
 from jobs.engine.log_capture import LogBuffer
@@ -29,6 +30,10 @@ def every(*names: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("task", [getattr(talking, name) for name in names], ids=EXECUTIONS)
 
 
+def slots_for(task: Any) -> dict[str, int]:
+    return {"processes": 1} if task.definition.options.execution is Execution.PROCESS else {}
+
+
 def first_attempt(row: Job) -> Attempt:
     return attempts_of(jobs.get(row))[0]
 
@@ -40,7 +45,7 @@ def lines_of(attempt: Attempt) -> list[tuple[str, str, str]]:
 @every("talk", "atalk", "ptalk")
 def test_a_job_knows_itself_and_its_log_is_kept_with_each_attempt(live_database: str, task: Any) -> None:
     row = task.enqueue()
-    with running(processes=1) as scheduler:
+    with running(**slots_for(task)) as scheduler:
         assert scheduler.join(30)
     first, second = attempts_of(jobs.get(row))
     assert jobs.get(row).result == {"job_id": row.pk, "attempt": 2, "fence": second.pk, "cancelled": False}
@@ -58,7 +63,7 @@ def test_a_job_knows_itself_and_its_log_is_kept_with_each_attempt(live_database:
 @every("chatter", "achatter", "pchatter")
 def test_a_talkative_job_keeps_the_first_and_the_last_lines(live_database: str, task: Any) -> None:
     row = task.enqueue()
-    with running(processes=1) as scheduler:
+    with running(**slots_for(task)) as scheduler:
         assert scheduler.join(30)
     messages = [message for _, _, message in lines_of(first_attempt(row))]
     assert len(messages) == 201
@@ -70,7 +75,7 @@ def test_a_talkative_job_keeps_the_first_and_the_last_lines(live_database: str, 
 
 @every("measure", "ameasure", "pmeasure")
 def test_progress_is_seen_while_the_job_runs(live_database: str, tmp_path: Path, task: Any) -> None:
-    with running(processes=1) as scheduler:
+    with running(**slots_for(task)) as scheduler:
         row = task.enqueue(str(tmp_path))
         wait_for_begin(tmp_path, row)
         wait_until(lambda: first_attempt(row).progress_done == 1000, timeout=10)
@@ -86,7 +91,7 @@ def test_the_last_progress_stays_with_the_attempt_however_soon_it_ends(
 ) -> None:
     open_door(tmp_path)
     row = task.enqueue(str(tmp_path))
-    with running(processes=1) as scheduler:
+    with running(**slots_for(task)) as scheduler:
         assert scheduler.join(30)
     attempt = first_attempt(row)
     assert (attempt.outcome, attempt.progress_done, attempt.progress_message) == ("completed", 1000, "row 1000")
@@ -130,7 +135,7 @@ def test_a_thousand_reports_of_progress_cost_few_writes(
 
 @every("notice", "anotice", "pnotice")
 def test_a_job_is_told_to_stop_by_a_cancel_and_by_its_timeout(live_database: str, tmp_path: Path, task: Any) -> None:
-    with running(processes=2) as scheduler:
+    with running(**dict.fromkeys(slots_for(task), 2)) as scheduler:
         cancelled = task.enqueue(str(tmp_path))
         timed_out = task.using(timeout=0.5).enqueue(str(tmp_path))
         wait_for_begin(tmp_path, cancelled)

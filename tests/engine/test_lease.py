@@ -66,14 +66,14 @@ def test_a_lost_at_most_once_job_fails_as_outcome_unknown(live_database: str, tm
     assert story_of(row) == Story("failed", ["lost"], ["OutcomeUnknown"])
 
 
-def test_a_lease_is_renewed_while_its_job_runs(live_database: str, model: Model, tmp_path: Path) -> None:
-    with running(lease=1.0, renew=0.2, **model.slots) as scheduler:
-        row = model.steer.enqueue("stay", str(tmp_path))
+def test_a_lease_is_renewed_while_its_job_runs(live_database: str, tmp_path: Path) -> None:
+    with running(lease=0.5, renew=0.1) as scheduler:
+        row = steered.steer.enqueue("stay", str(tmp_path))
         wait_for_begin(tmp_path, row)
         first = Attempt.objects.using(live_database).get().lease_until
         # Long enough for the housekeeper to look twice at a lease that nobody renewed.
         wait_until(
-            lambda: Attempt.objects.using(live_database).get().lease_until > first + timedelta(seconds=1.5), timeout=10
+            lambda: Attempt.objects.using(live_database).get().lease_until > first + timedelta(seconds=1), timeout=10
         )
         assert Attempt.objects.using(live_database).get().started_at is not None
         open_door(tmp_path)

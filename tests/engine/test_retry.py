@@ -10,8 +10,10 @@ import pytest
 
 import jobs
 from jobs import RetryPolicy
+from jobs.conf import jobs_settings
 from jobs.domain.registry import registry
 from jobs.domain.task import TaskDefinition
+from jobs.models import Job
 from tests.support import retrying, steered
 from tests.support.engine import running
 from tests.support.steered import Model
@@ -19,7 +21,8 @@ from tests.support.story import Story, attempts_of, failure_of, story_of
 
 
 def run_all(**overrides: Any) -> None:
-    with running(processes=1, **overrides) as scheduler:
+    processes = Job.objects.using(jobs_settings().DATABASE).filter(execution="process").exists()
+    with running(processes=int(processes), **overrides) as scheduler:
         assert scheduler.join(30)
 
 

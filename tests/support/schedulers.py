@@ -39,11 +39,13 @@ def scheduler(
     jobs: Mapping[str, Any] | None = None,
     environment: Mapping[str, str | None] | None = None,
     wait: bool = True,
+    url: str | None = None,
 ) -> Iterator[ChildProcess]:
-    """A `runscheduler` process with few slots; `wait`: until it says that it has started."""
+    """A `runscheduler` process with few slots; `wait`: until it says that it has started. `url`: another way to the
+    same database."""
     few = ("--threads=4", "--async=10", "--processes=1")
     with manage(
-        "runscheduler", *few, *arguments, database_url=url_of(alias), jobs=jobs, environment=environment
+        "runscheduler", *few, *arguments, database_url=url or url_of(alias), jobs=jobs, environment=environment
     ) as process:
         if wait:
             process.wait_for(STARTED)

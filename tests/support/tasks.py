@@ -16,6 +16,7 @@ from asgiref.sync import sync_to_async
 from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
 from tests.support import crowd as crowd
+from tests.support import faulty as faulty
 from tests.support import messy as messy
 from tests.support import retrying as retrying
 from tests.support import steered as steered

@@ -131,7 +131,7 @@ def test_the_wheel_says_what_it_needs(wheel: Path) -> None:
     (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
     lines = archive.read(metadata).decode().splitlines()
     needs = {line.split(": ")[1].split(">")[0].lower() for line in lines if line.startswith("Requires-Dist: ")}
-    assert needs == {"django", "croniter", "pebble", "psycopg[binary]", "tzdata"}
+    assert needs == {"django", "croniter", "pebble", "psycopg[binary]", "typing-extensions", "tzdata"}
     assert "Requires-Python: >=3.10" in lines
 
 

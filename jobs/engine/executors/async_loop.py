@@ -40,6 +40,10 @@ class AsyncExecutor:
         self._places: asyncio.Semaphore | None = None
         self._stopping = False
 
+    @property
+    def alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
     def start(self) -> None:
         if self._thread is None:
             self._stopping = False

@@ -30,6 +30,10 @@ class Listener(Protocol):
 class Executor(Protocol):
     slots: int
 
+    @property
+    def alive(self) -> bool:
+        """Whether every thread that should serve it does, between `start` and `stop`."""
+
     def start(self) -> None: ...
 
     def submit(self, claim: Claim) -> None:

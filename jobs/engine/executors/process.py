@@ -65,6 +65,10 @@ class ProcessExecutor:
         self._mouth: Connection | None = None
         self._hearing = threading.Thread(target=self._hear, name="jobs-process-messages", daemon=True)
 
+    @property
+    def alive(self) -> bool:
+        return self._hearing.is_alive() and all(slot.alive for slot in self._all)
+
     def start(self) -> None:
         """Starts the first child; the others come with the first claims that need them."""
         with self._lock:

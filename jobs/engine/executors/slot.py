@@ -51,6 +51,10 @@ class ProcessSlot:
         self._thread = threading.Thread(target=self._serve, name=f"jobs-process-{number}", daemon=True)
         self._warm = False
 
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
     def start(self, *, warm: bool) -> None:
         """`warm`: start the child now, and not with the first claim."""
         self._warm = warm

@@ -20,6 +20,8 @@ from jobs.engine.executors.port import Listener
 from jobs.engine.executors.run import Run
 from jobs.engine.timekeeper import Timekeeper
 
+CONNECTED_IDLE_SECONDS = 10.0
+
 logger = logging.getLogger(__name__)
 
 
@@ -35,6 +37,10 @@ class ThreadExecutor:
         self._inbox: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
         self._runs: dict[int, Run] = {}
         self._threads: list[threading.Thread] = []
+
+    @property
+    def alive(self) -> bool:
+        return all(thread.is_alive() for thread in self._threads)
 
     def start(self) -> None:
         for number in range(len(self._threads), self.slots):
@@ -87,7 +93,7 @@ class ThreadExecutor:
             )
 
     def _work(self) -> None:
-        while (one := self._inbox.get()) is not None:
+        while (one := self._next()) is not None:
             try:
                 self._execute(one)
             except BaseException:  # the slot must live on
@@ -98,6 +104,14 @@ class ThreadExecutor:
                 self._runs.pop(one.claim.attempt_id, None)
             del one
         connections.close_all()
+
+    def _next(self) -> Run | None:
+        try:
+            return self._inbox.get(timeout=CONNECTED_IDLE_SECONDS)
+        except queue.Empty:
+            # An idle slot holds no session of the database, whatever CONN_MAX_AGE says for the busy ones.
+            connections.close_all()
+            return self._inbox.get()
 
     def _execute(self, one: Run) -> None:
         if not one.begin():

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from jobs import Task
+from jobs.domain.execution import Execution
 from jobs.domain.outcome import Failure, LogLine
-from jobs.domain.status import Status
+from jobs.domain.status import AttemptOutcome, Status
 from jobs.models import Attempt, Job
+from jobs.store.cancel import cancel
+from jobs.store.database import database
+from jobs.store.workers import WorkerCard, beat
 from tests.support.store import Bench
 
 HOSTILE = "</script></pre><script>alert(1)</script><img src=x onerror=alert(1)>{{7*7}}"
@@ -84,9 +92,48 @@ def test_a_running_job_shows_its_progress(bench: Bench, admin_client: Client) ->
     Attempt.objects.using(bench.alias).update(progress_done=3, progress_total=12, progress_message="third file")
     text = page(admin_client, receipt.job_id)
     assert '<progress value="3.000000" max="12.000000">' in text
+    assert "3 / 12 &middot;" in text
     assert "third file" in text
     assert "Lease until" in text
+    assert "(start not recorded)" in text
     assert "Ask to stop" in text
+
+
+def test_a_job_that_was_asked_to_stop_is_not_offered_to_be_asked_again(bench: Bench, admin_client: Client) -> None:
+    receipt = bench.submit()
+    bench.claim()
+    cancel(bench.db, [receipt.job_id])
+    assert "asked to stop" in page(admin_client, receipt.job_id)
+    assert "Ask to stop" not in page(admin_client, receipt.job_id)
+
+
+def test_an_attempt_whose_lease_is_over_shows_no_sign_of_life(bench: Bench, admin_client: Client) -> None:
+    receipt = bench.submit()
+    bench.claim()
+    Attempt.objects.using(bench.alias).update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert "no sign of life" in page(admin_client, receipt.job_id)
+
+
+def test_a_thread_may_linger_only_as_long_as_its_worker_lives(bench: Bench, admin_client: Client) -> None:
+    receipt = bench.submit()
+    (claimed,) = bench.claim()
+    bench.close(claimed, Status.TIMED_OUT, lingers=True)
+    assert Attempt.objects.using(bench.alias).get().lingering_until is not None
+    assert "may linger until" not in page(admin_client, receipt.job_id)
+    card = WorkerCard(bench.owner.id, "worker-1", "h", 1, "both", "1", ("default",), {Execution.THREAD: 1})
+    beat(database(bench.alias), card)
+    assert "may linger until" in page(admin_client, receipt.job_id)
+
+
+def test_a_job_that_was_moved_to_a_child_process_says_so(
+    bench: Bench, admin_client: Client, receipt_task: Task[Any, Any]
+) -> None:
+    receipt = bench.submit(task=receipt_task.name)
+    assert "Process (after a loss)" not in page(admin_client, receipt.job_id)
+    (claimed,) = bench.claim()
+    bench.close(claimed, Status.PENDING, outcome=AttemptOutcome.LOST, losses=1, execution=Execution.PROCESS)
+    assert bench.job(receipt.job_id).execution == "process"
+    assert "Process (after a loss)" in page(admin_client, receipt.job_id)
 
 
 def test_only_the_newest_attempts_are_shown(

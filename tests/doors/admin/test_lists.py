@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connections
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 from pytest_django import Settings
 
+from jobs import Task
 from jobs.admin.read_only import BoundedPaginator
 from jobs.domain.outcome import Failure
 from jobs.domain.status import AttemptOutcome, Status
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from jobs.store.browse import exception_classes
 from jobs.store.database import database as open_database
+from jobs.store.requeue import requeue
+from tests.doors.admin.conftest import Login
 from tests.support.store import Bench
 
 JOBS = "/admin/jobs/job/"
@@ -40,6 +46,11 @@ def shown(client: Client, address: str) -> list[int]:
     response = client.get(address)
     assert response.status_code == 200, (address, response)
     return [row.pk for row in response.context["cl"].result_list]
+
+
+def row(client: Client, address: str = JOBS) -> str:
+    """The HTML of the table of that list, without the filters beside it."""
+    return client.get(address).content.decode().partition('id="result_list"')[2].partition("</table>")[0]
 
 
 def test_a_row_says_where_the_job_stands_and_what_it_was_given(bench: Bench, admin_client: Client) -> None:
@@ -125,7 +136,7 @@ def test_exception_classes_are_listed_up_to_a_bound_without_reading_every_failur
     assert exception_classes(db, limit=50) == ["a", "b", "c", "d"]
 
 
-def test_search_finds_a_number_and_a_whole_task_name(bench: Bench, admin_client: Client) -> None:
+def test_search_finds_a_number_and_a_task_by_its_name(bench: Bench, admin_client: Client) -> None:
     one, two = bench.submit(task="tests.one"), bench.submit(task="tests.two")
     assert shown(admin_client, f"{JOBS}?q={one.job_id}") == [one.job_id]
     assert shown(admin_client, f"{JOBS}?q=%23{two.job_id}") == [two.job_id]
@@ -133,6 +144,97 @@ def test_search_finds_a_number_and_a_whole_task_name(bench: Bench, admin_client:
     for nothing in ("tests", "tests.tw", "9" * 18, "9" * 400, "²", "%00", "'"):
         assert shown(admin_client, f"{JOBS}?q={nothing}") in ([], [two.job_id, one.job_id])
     assert shown(admin_client, f"{JOBS}?q=tests.tw") == []
+
+
+def test_search_takes_the_last_part_of_a_registered_name_as_the_list_spells_it(
+    bench: Bench, admin_client: Client, receipt_task: Task[Any, Any]
+) -> None:
+    receipt, unknown = bench.submit(task=receipt_task.name), bench.submit(task="tests.gone")
+    assert shown(admin_client, f"{JOBS}?q=send_receipt") == [receipt.job_id]
+    assert shown(admin_client, f"{JOBS}?q=receipt") == []
+    assert shown(admin_client, f"{JOBS}?q=gone") == []
+    assert shown(admin_client, f"{JOBS}?q=tests.gone") == [unknown.job_id]
+
+
+def test_a_failed_job_names_its_exception_class_in_the_list(bench: Bench, admin_client: Client) -> None:
+    failed(bench, "shop.errors.NoAnswer")
+    assert '<span title="shop.errors.NoAnswer">NoAnswer</span>' in row(admin_client)
+
+
+def test_a_job_that_failed_without_an_exception_says_why_in_the_list(bench: Bench, admin_client: Client) -> None:
+    bench.submit()
+    (claimed,) = bench.claim()
+    bench.close(claimed, Status.FAILED, outcome=AttemptOutcome.LOST, reason="worker died")
+    assert ">worker died</span>" in row(admin_client)
+
+
+def test_a_job_waiting_for_its_retry_names_what_it_failed_with(bench: Bench, admin_client: Client) -> None:
+    bench.submit()
+    (claimed,) = bench.claim()
+    failure = Failure("builtins.OSError", "gone", "Traceback")
+    bench.close(claimed, Status.RETRY_WAIT, failures=1, failure=failure, delay_seconds=60)
+    assert ">OSError</span>" in row(admin_client)
+
+
+def test_a_job_that_was_put_back_does_not_show_its_old_failure(bench: Bench, admin_client: Client) -> None:
+    requeue(bench.db, [failed(bench, "builtins.ValueError")])
+    assert "ValueError" not in row(admin_client)
+    bench.claim()
+    assert "ValueError" not in row(admin_client)
+
+
+@pytest.mark.parametrize(("total", "said"), [(12, ">3 / 12</span>"), (None, ">3</span>")])
+def test_a_running_job_shows_its_progress_in_the_list(
+    bench: Bench, admin_client: Client, total: int | None, said: str
+) -> None:
+    bench.submit()
+    bench.claim()
+    Attempt.objects.using(bench.alias).update(progress_done=3, progress_total=total, progress_message="third")
+    assert said in row(admin_client)
+
+
+@pytest.mark.parametrize("address", [JOBS, ATTEMPTS])
+def test_a_running_job_whose_lease_is_over_shows_no_sign_of_life(
+    bench: Bench, admin_client: Client, address: str
+) -> None:
+    bench.submit()
+    bench.claim()
+    attempts = Attempt.objects.using(bench.alias)
+    attempts.update(lease_until=timezone.now() + timedelta(minutes=1))
+    assert "no sign of life" not in row(admin_client, address)
+    attempts.update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert "no sign of life" in row(admin_client, address)
+
+
+def test_an_ended_attempt_shows_no_lack_of_life(bench: Bench, admin_client: Client) -> None:
+    bench.submit()
+    bench.close(bench.claim()[0])
+    Attempt.objects.using(bench.alias).update(lease_until=timezone.now() - timedelta(days=1))
+    assert "no sign of life" not in row(admin_client) + row(admin_client, ATTEMPTS)
+
+
+def test_a_status_that_no_job_has_yet_is_not_offered(bench: Bench, admin_client: Client) -> None:
+    text = admin_client.get(JOBS).content.decode()
+    assert "?status=scheduled" in text
+    assert "?status=blocked" not in text
+    assert shown(admin_client, f"{JOBS}?status=blocked") == []
+
+
+def test_the_index_leads_to_the_jobs_and_to_the_form_and_their_list_to_the_attempts(
+    bench: Bench, admin_client: Client, login: Login
+) -> None:
+    index = admin_client.get("/admin/").content.decode()
+    assert f'href="{JOBS}"' in index
+    assert f'href="{JOBS}add/"' in index
+    assert f'href="{ATTEMPTS}"' not in index
+    assert admin_client.get(f"{JOBS}add/")["Location"] == f"{JOBS}submit/"
+    assert f'href="{ATTEMPTS}"' in admin_client.get(JOBS).content.decode()
+    only_attempts = login("view_attempt")
+    assert f'href="{ATTEMPTS}"' in only_attempts.get("/admin/").content.decode()
+    onlooker = login("view_job")
+    assert f'href="{JOBS}add/"' not in onlooker.get("/admin/").content.decode()
+    assert f'href="{ATTEMPTS}"' not in onlooker.get(JOBS).content.decode()
+    assert onlooker.get(f"{JOBS}add/").status_code == 403
 
 
 def test_two_hundred_jobs_cost_no_more_queries_than_one(bench: Bench, admin_client: Client, settings: Settings) -> None:
@@ -149,8 +251,9 @@ def test_two_hundred_jobs_cost_no_more_queries_than_one(bench: Bench, admin_clie
     for _ in range(200):
         failed(bench, "builtins.ValueError")
     assert (queries(JOBS), queries(ATTEMPTS)) == few
-    # Session and user, then the count, the page and the exception classes.
-    assert few[0] <= 6
+    # Session and user, the live workers, the count, the page, its newest attempts and the exception classes.
+    assert few[0] <= 7
+    assert few[1] <= 5
 
 
 def test_the_count_stops_at_a_bound_and_says_so(

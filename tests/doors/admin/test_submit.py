@@ -92,6 +92,16 @@ def test_what_is_wrong_is_said_at_its_field(
     assert not Job.objects.using(database).exists()
 
 
+def test_a_call_that_does_not_fit_is_told_what_would(database: str, admin_client: Client) -> None:
+    (message,) = errors(admin_client, args="[1, 2]")["args"]
+    assert message == (
+        "receipt_task.<locals>.send_receipt(): too many positional arguments. "
+        "It takes (order: int, *, copy_to: str | None = None)"
+    )
+    (message,) = errors(admin_client, args='["\\u0000"]')["args"]
+    assert "It takes" not in message
+
+
 def test_a_refusal_is_shown_and_escaped(database: str, admin_client: Client) -> None:
     given = {"task": "tests.send_receipt", "args": "[1]", "kwargs": '{"<script>alert(1)</script>": 1}'}
     text = admin_client.post(SUBMIT, given).content.decode()
