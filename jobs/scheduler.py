@@ -75,7 +75,6 @@ class Scheduler(engine.Scheduler):
         super().__init__(engine_options(**overrides))
         self._numbers = itertools.count(1)
         self._prefix = f"local:{self.options.worker_id.hex}:"
-        self.add_listener(self._forget_callable)
 
     def schedule(self, function: Callable[[], Any], delay_seconds: float | timedelta = 0, **options: Any) -> int:
         """The id of a job that calls `function()` in this process, after a delay.
@@ -83,7 +82,11 @@ class Scheduler(engine.Scheduler):
         The callable is registered under a name that only this process knows: when the process dies first, the job
         ends as "task not found". Needs no `start()` yet.
         """
-        name = f"{self._prefix}{next(self._numbers)}"
+        number = next(self._numbers)
+        if number == 1:
+            # Not before: with a listener, every move of every job is told.
+            self.add_listener(self._forget_callable)
+        name = f"{self._prefix}{number}"
         definition = registry.add(define(function, name=name, options=TaskOptions()))
         submitter: Submitter[Any] = Submitter(definition)
         job = submitter.using(**{"queue": next(iter(self.options.queues)), "delay": delay_seconds, **options}).enqueue()

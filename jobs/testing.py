@@ -20,9 +20,10 @@ from jobs.domain.stop import StopSignal
 from jobs.domain.verdict import closing_for
 from jobs.engine import log_capture
 from jobs.engine.body import Body, run
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import Database, database
 from jobs.store.extend import begin, note_progress
+from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.record import record
 

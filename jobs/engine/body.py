@@ -81,7 +81,12 @@ def _run(body: Body, own_connections: bool) -> Outcome:
     except BaseException as exception:  # noqa: BLE001 - whatever a job does is one outcome
         body.stop.body_over = True
         outcome = _raised(body, exception)
-    return replace(_cleaned(outcome, _never_raising(tidy)), log=buffer.lines())
+    return _with_log(_cleaned(outcome, _never_raising(tidy)), buffer)
+
+
+def _with_log(outcome: Outcome, buffer: log_capture.LogBuffer) -> Outcome:
+    lines = buffer.lines()
+    return replace(outcome, log=lines) if lines else outcome
 
 
 async def _awaited(coroutine: Awaitable[Any]) -> Any:
@@ -101,7 +106,7 @@ async def arun(body: Body) -> Outcome:
             outcome = _raised(body, exception)
         if sync_thread in SyncToAsync.context_to_thread_executor:
             left_open = await _in_its_sync_thread(_close_everything)
-    return replace(_cleaned(outcome, left_open), log=buffer.lines())
+    return _with_log(_cleaned(outcome, left_open), buffer)
 
 
 async def _in_its_sync_thread(function: Callable[[], str]) -> str:

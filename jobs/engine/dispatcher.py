@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from jobs.domain.claim import Claim
@@ -16,17 +16,19 @@ from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import InFlight
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
-from jobs.store.claim import Lane, Owner, claim
+from jobs.engine.reach import Reach
+from jobs.store.claim import Owner, claim
 from jobs.store.database import Database, PostgreSQL, database
 from jobs.store.extend import begin, cancel_requests
 from jobs.store.look import Facts, look
+from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.release import open_attempts, release
 from jobs.store.workers import mark_asleep
 
 logger = logging.getLogger(__name__)
 
-AHEAD_LIMIT = 100
+AHEAD_LIMIT = 200
 ROUND_LIMIT = 1000
 UNWRITTEN_LIMIT = 5000
 """Outcomes not written yet, beyond which nothing more is claimed."""
@@ -34,6 +36,8 @@ LOOK_FOR_CANCELS_EVERY = 1.0
 """On PostgreSQL, where a notification brings them at once."""
 SHORTEST_SLEEP = 0.02
 BUSY_ROUNDS = 20
+PROMOTE_EVERY = 0.1
+"""Of a process that has jobs to claim anyway."""
 
 
 class Dispatcher:
@@ -58,9 +62,12 @@ class Dispatcher:
         self._worth = dict.fromkeys(executors, 0)
         self._unknown: dict[str, float] = {}
         self._looked_for_cancels_at = float("-inf")
+        self._promote_at = float("-inf")
+        self._reach = Reach()
         self._strays_until = self._looked_for_strays_at = float("-inf")
         self._rounds_since_idle = 0
-        self._hungry = False
+        self._hungry: set[Execution] = set()
+        """Executions that may have left some behind in the last round, for want of room."""
         self.asleep = False
         self._counting = threading.Lock()
         self._counted = 0
@@ -88,6 +95,7 @@ class Dispatcher:
         self.loop.stop(deadline)
 
     def wake(self) -> None:
+        self._reach.start_over()
         self.loop.wake()
 
     def avoid(self, task: str) -> None:
@@ -96,8 +104,7 @@ class Dispatcher:
 
     def slot_freed(self, execution: Execution) -> None:
         """Wake up for more when the last round left some behind and the waiting claims run out."""
-        ahead = self._in_flight.busy(execution) - self._executors[execution].slots
-        if self._hungry and ahead <= self._worth[execution] // 5:
+        if self._wants_more(execution):
             self.loop.wake()
 
     def _round(self) -> float:
@@ -110,49 +117,46 @@ class Dispatcher:
             facts = look(db, self._queues)
             if not facts.anything:
                 return self._sleep(db, facts)
-        moved = self._promote(db) if self._options.keeps_house else 0
         claimed = self._claim(db) if self._options.claims else 0
+        seen: Facts | None = None
+        moved = 0
+        if not claimed or time.monotonic() >= self._promote_at:
+            seen = look(db, () if claimed else self._queues)
+            moved = self._promote(db, seen) if self._options.keeps_house else 0
         if moved and (self._hungry or not self._options.claims):
             hint_due(db)  # others may have room for what this process cannot take
         if moved or claimed:
             self._rounds_since_idle += 1
             if self.asleep and self._rounds_since_idle > BUSY_ROUNDS:
                 self._mark_asleep(db, False)
+            if self._hungry and not any(self._wants_more(execution) for execution in self._hungry):
+                return SHORTEST_SLEEP  # or until a slot is freed
             return 0.0
         self._rounds_since_idle = 0
-        return self._sleep(db, None)
+        return self._sleep(db, seen)
 
-    def _promote(self, db: Database) -> int:
-        return expire(db, actor=self._options.name) + promote(db, actor=self._options.name)
+    def _promote(self, db: Database, facts: Facts) -> int:
+        moved = expire(db, actor=self._options.name) if facts.expired else 0
+        if facts.due_in is not None and facts.due_in <= 0:
+            moved += promote(db, actor=self._options.name)
+        if moved:
+            self._reach.start_over()
+        else:
+            self._promote_at = time.monotonic() + PROMOTE_EVERY
+        return moved
 
     def _claim(self, db: Database) -> int:
         room = self._room()
         limits = self._limits(room)
-        self._hungry = True
+        self._hungry = set(self._executors)
         if not any(sum(limit) for limit in limits.values()):
             return 0
-        asked_at = time.monotonic()
-        self._unknown = {task: until for task, until in self._unknown.items() if until > asked_at}
-        claims = claim(
-            db,
-            self._owner,
-            self._lanes(limits),
-            limits=limits,
-            lease_seconds=self._options.lease,
-            at_most=room,
-            queue_room={
-                queue: most - self._in_flight.busy_in_queue(queue)
-                for queue, most in self._options.queues.items()
-                if most is not None
-            },
-            unknown_tasks=self._unknown,
-        )
+        claims, asked_at = self._claimed(db, limits, room)
         if claims:
             # Least recently served first: what this round served goes to the end of the line.
             queues, executions = {one.queue for one in claims}, {one.execution for one in claims}
             self._queues.sort(key=lambda queue: queue in queues)
             self._executions.sort(key=lambda execution: execution in executions)
-        self._hungry = len(claims) >= room or self._left_some(claims, limits)
         noticed = {one.attempt_id: one.job_id for one in claims if self._in_flight.add(one, asked_at)}
         self.count(len(claims))
         to_do = deque(claims)
@@ -168,6 +172,41 @@ class Dispatcher:
             for one in to_do:
                 self._in_flight.finished(one, Outcome(Ending.UNSTARTED))
         return len(claims)
+
+    def _wants_more(self, execution: Execution) -> bool:
+        """Whether what waits for a slot runs out although more is ready, so that it is time to claim again."""
+        if execution not in self._hungry:
+            return False
+        ahead = self._in_flight.busy(execution) - self._executors[execution].slots
+        return ahead <= self._worth[execution] // 2
+
+    def _claimed(
+        self, db: Database, limits: Mapping[Execution, tuple[int, int]], room: int
+    ) -> tuple[list[Claim], float]:
+        """The claims, and the monotonic instant before they were asked for."""
+        asked_at = time.monotonic()
+        self._unknown = {task: until for task, until in self._unknown.items() if until > asked_at}
+        from_start = self._reach.begin()
+        claims = claim(
+            db,
+            self._owner,
+            self._lanes(limits),
+            limits=limits,
+            lease_seconds=self._options.lease,
+            at_most=room,
+            queue_room={
+                queue: most - self._in_flight.busy_in_queue(queue)
+                for queue, most in self._options.queues.items()
+                if most is not None
+            },
+            unknown_tasks=self._unknown,
+            marks=self._reach.marks,
+        )
+        self._hungry = self._left_some(claims, limits, room)
+        self._reach.end(asked_at, from_start=from_start, short=not (claims and self._hungry))
+        if not claims and not from_start:
+            return self._claimed(db, limits, room)
+        return claims, asked_at
 
     def _room(self) -> int:
         """How many claims may be taken now, over all executions."""
@@ -210,20 +249,20 @@ class Dispatcher:
             most = self._options.queues[queue]
             left = None if most is None else max(0, most - self._in_flight.busy_in_queue(queue))
             for execution, (free, ahead) in limits.items():
+                above = self._reach.above(queue, execution)
                 if left is None:
-                    lanes.append(Lane(queue, execution, free, ahead))
+                    lanes.append(Lane(queue, execution, free, ahead, above))
                 else:
                     # A numbered queue is served from its own slots, never ahead of them.
-                    lanes.append(Lane(queue, execution, min(free, left), 0))
+                    lanes.append(Lane(queue, execution, min(free, left), 0, above))
         return lanes
 
-    def _left_some(self, claims: list[Claim], limits: Mapping[Execution, tuple[int, int]]) -> bool:
-        """Whether more may be ready than this round had room for."""
-        if any(most is not None for most in self._options.queues.values()):
-            return True
-        return any(
-            sum(limit) <= sum(one.execution is execution for one in claims) for execution, limit in limits.items()
-        )
+    def _left_some(self, claims: list[Claim], limits: Mapping[Execution, tuple[int, int]], room: int) -> set[Execution]:
+        """The executions of which more may be ready than this round had room for."""
+        if len(claims) >= room or any(most is not None for most in self._options.queues.values()):
+            return set(limits)
+        took = Counter(one.execution for one in claims)
+        return {execution for execution, limit in limits.items() if sum(limit) <= took[execution]}
 
     def _hand_over(self, db: Database, one: Claim) -> None:
         if one.at_most_once and not begin(db, self._options.worker_id, one.attempt_id):

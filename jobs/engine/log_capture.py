@@ -40,6 +40,8 @@ class LogBuffer:
         (self._head if len(self._head) < HEAD_LINES else self._tail).append(line)
 
     def lines(self) -> tuple[LogLine, ...]:
+        if not self._seen:
+            return ()
         dropped = self._seen - len(self._head) - len(self._tail)
         if not dropped:
             return (*self._head, *self._tail)

@@ -63,7 +63,8 @@ class Loop:
             self._thread.start()
 
     def wake(self) -> None:
-        self._woken.set()
+        if not self._woken.is_set():  # the answer is cheap, and mostly yes when there is much to do
+            self._woken.set()
 
     def ask_to_stop(self) -> None:
         self._stopping.set()

@@ -248,7 +248,8 @@ class Scheduler:
                 closing_for(claim, outcome, started_at=held.started_at, lingers=lingers, progress=held.progress)
             )
         self._dispatcher.slot_freed(claim.execution)
-        self._idle.set()
+        if not self._idle.is_set():
+            self._idle.set()
 
     def _task_not_found(self, held: Held) -> None:
         claim = held.claim

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from django.db import connections, reset_queries
+from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from jobs.engine import session
@@ -29,6 +29,7 @@ def clean_connections() -> str:
     """After a body: an empty string, or what it left open. Whatever was open is rolled back and closed."""
     undone = []
     for connection in connections.all(initialized_only=True):
+        connection.queries_log.clear()
         if connection.connection is None and connection.closed_in_transaction:
             undone.append(f"closed its connection to {connection.alias} inside a transaction")
             _discard(connection)
@@ -39,8 +40,6 @@ def clean_connections() -> str:
             _discard(connection)
         else:
             connection.close_if_unusable_or_obsolete()
-    if connections.settings:
-        reset_queries()
     return f"the job {' and '.join(undone)}: it was rolled back" if undone else ""
 
 

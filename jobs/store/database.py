@@ -30,6 +30,8 @@ class Database:
     lock_and_wait: str
     now: str
     json_type: str
+    materialized: str
+    """After `AS` of a common table expression that must be computed once, for it locks rows."""
 
     def __init__(self, alias: str, instant: datetime | None = None) -> None:
         self.alias = alias
@@ -74,9 +76,21 @@ class Database:
         """`IN`-condition over the list parameter `name`."""
         raise NotImplementedError
 
+    def among(self, select: str) -> str:
+        """`IN`-condition over a sub-select that is computed once, and first."""
+        raise NotImplementedError
+
+    def found_in(self, column: str, select: str) -> str:
+        """Membership by a hash table, whatever the planner believes of the select's size: it joins nothing."""
+        return f"({column} IN ({select})) IS TRUE"
+
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         """A FROM item with the given columns and PostgreSQL types, over a parameter made by `encode_records`."""
         raise NotImplementedError
+
+    def not_by_index(self, condition: str) -> str:
+        """The condition in a form that no index serves, no partial one either."""
+        return f"COALESCE({condition}, false)"
 
     def later(self, seconds: str) -> str:
         """The instant that lies `seconds` (an SQL expression) after now."""
@@ -100,6 +114,7 @@ class PostgreSQL(Database):
     lock = "FOR NO KEY UPDATE SKIP LOCKED"
     lock_and_wait = "FOR NO KEY UPDATE"
     json_type = "jsonb"
+    materialized = "MATERIALIZED"
 
     @property
     def now(self) -> str:  # type: ignore[override]
@@ -110,6 +125,9 @@ class PostgreSQL(Database):
 
     def members(self, name: str) -> str:
         return f"= ANY(%({name})s)"
+
+    def among(self, select: str) -> str:
+        return f"= ANY(ARRAY({select}))"
 
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         typed = ", ".join(f"{column} {kind}" for column, kind in columns.items())
@@ -124,13 +142,14 @@ class PostgreSQL(Database):
         return value.hex if isinstance(value, UUID) else value
 
     def read_instant(self, value: Any) -> datetime | None:
-        return value  # type: ignore[no-any-return]
+        return parse_datetime(value) if isinstance(value, str) else value
 
 
 class SQLite(Database):
     lock = ""
     lock_and_wait = ""
     json_type = "text"
+    materialized = ""  # the keyword came with SQLite 3.35, and it locks no rows
     now = "%(now)s"
 
     @contextmanager
@@ -154,6 +173,9 @@ class SQLite(Database):
 
     def members(self, name: str) -> str:
         return f"IN (SELECT value FROM json_each(%({name})s))"
+
+    def among(self, select: str) -> str:
+        return f"IN ({select})"
 
     def records(self, name: str, columns: Mapping[str, str]) -> str:
         read = ", ".join(f"json_extract(value, '$.{column}') AS {column}" for column in columns)

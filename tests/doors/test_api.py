@@ -15,8 +15,9 @@ from jobs import InvalidOption, JobNotFound, RetryPolicy, Status
 from jobs.domain.claim import Claim
 from jobs.domain.execution import Execution
 from jobs.models import Job
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import database as store_database
+from jobs.store.pick import Lane
 from jobs.testing import run_jobs
 from tests.support import tasks
 from tests.support.store import Bench

@@ -13,11 +13,12 @@ from jobs.domain.closing import Closing
 from jobs.domain.execution import Execution
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.models import Job
-from jobs.store.claim import Lane, claim
+from jobs.store.claim import claim
 from jobs.store.database import Database
 from jobs.store.database import database as store_database
 from jobs.store.extend import extend
 from jobs.store.look import look
+from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.record import record
 from tests.support.markdown import DESIGN, table
@@ -86,7 +87,8 @@ def _run(meter: Meter) -> None:
     claimed: list[Claim] = []
     waiting = Job.objects.using(meter.alias).count()
     meter.count("look whether there is anything to do", lambda: look(meter.db, ["default"]))
-    meter.count("promote and expire, when nothing is due", lambda: (expire(meter.db), promote(meter.db)))
+    meter.count("look whether anything is due or expired", lambda: look(meter.db, ()))
+    meter.count("promote and expire, after such a look", lambda: (expire(meter.db), promote(meter.db)))
     meter.count("claim, up to 1,000 jobs", lambda: claimed.extend(meter.claim()))
     assert len(claimed) == min(1000, waiting)
     meter.count("cancel a running job", lambda: jobs.cancel(claimed[-1].job_id))

@@ -17,9 +17,10 @@ from jobs.domain.execution import Execution
 from jobs.domain.failure import system_failure
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.models import Job
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import database as store_database
 from jobs.store.explain import COUNTED_AHEAD
+from jobs.store.pick import Lane
 from jobs.store.record import record
 from jobs.store.release import release
 from jobs.store.submit import Submission, submit

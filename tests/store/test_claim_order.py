@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from jobs.domain.claim import Claim
 from jobs.domain.execution import Execution
 from jobs.models import Attempt, Job, Payload
-from jobs.store.claim import Lane, claim
+from jobs.store.claim import claim
+from jobs.store.pick import Lane
 from jobs.store.promote import promote
 from tests.support.store import Bench
 

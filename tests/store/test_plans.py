@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,9 +16,10 @@ from django.db import connections
 from jobs.domain.execution import Execution
 from jobs.domain.status import Status
 from jobs.models import Attempt, Job
-from jobs.store.claim import Lane, pick_sql
+from jobs.store.claim import Marks, claim
 from jobs.store.count import Able, anything_due, anything_unfinished, orphans
 from jobs.store.look import look
+from jobs.store.pick import Lane, Place, pick_sql
 from jobs.store.promote import expire, promote
 from jobs.store.prune import prune
 from jobs.store.reclaim import overdue
@@ -171,9 +173,11 @@ def assert_no_plan_reads_everything(bench: Bench, sent: list[tuple[str, Any]]) -
         assert found
         bad = {sql: plan for sql, plan in found.items() if reads_everything(plan)}
         assert not bad, "\n".join(f"{sql}\n{plan}" for sql, plan in bad.items())
-        pick = next((plan for sql, plan in found.items() if "AS lane" in sql), "")
-        assert not sorts(pick), pick
-        assert not pick or "jobs_job_ready" in pick
+        for sql, plan in found.items():
+            if "AS lane" in sql:
+                assert "jobs_job_ready" in plan
+                # What a claim has picked by then is numbered, which sorts a few rows.
+                assert sql.strip().startswith("WITH") or not sorts(plan), plan
 
 
 def test_hot_statements_keep_their_index_in_a_full_table(bench: Bench) -> None:
@@ -222,3 +226,41 @@ def assert_claim_reads_a_few_pages(bench: Bench) -> None:
     hits = [int(number) for number in re.findall(r"shared hit=(\d+)", plan)]
     assert hits, plan
     assert hits[0] < 100, plan
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_claim_and_record_look_rows_up_by_id_and_join_no_list_to_a_list(bench: Bench) -> None:
+    """An old snapshot fills the small partial indexes with dead entries; and n times n for n jobs is too much."""
+    bench.submit_all([bench.submission(priority=50) for _ in range(100)])
+    fill(bench, 20_000, ("completed",))
+    bench.db.execute("ANALYZE")
+    with statements(bench.alias) as sent:
+        claimed = bench.claim(free=100)
+        assert all(bench.close(one, result="1").closed for one in claimed[:1])
+    for sql, plan in plans(bench.alias, sent).items():
+        assert "jobs_attempt_one_open" not in plan, f"{sql}\n{plan}"
+        assert "jobs_job_running" not in plan, f"{sql}\n{plan}"
+        assert len(re.findall(r"Scan using jobs_job_ready", plan)) <= len(Execution), f"{sql}\n{plan}"
+        # The inner side of a nested loop stands last below it, one step deeper.
+        inner = re.findall(r"( *)->  Nested Loop.*\n\1      ->.*(?:\n\1       .*)*?\n\1      ->  (\w+ \w+)", plan)
+        assert not [scan for _, scan in inner if scan == "CTE Scan"], f"{sql}\n{plan}"
+
+
+def test_a_claim_goes_on_above_the_place_where_the_last_one_ended(bench: Bench) -> None:
+    first, second = (bench.submit().job_id for _ in range(2))
+    bench.turn(1)
+    late = bench.submit(priority=50).job_id
+    marks: Marks = {}
+    lane = Lane("default", Execution.THREAD, 1)
+    limits = {Execution.THREAD: (1, 0)}
+
+    def take(above: Place | None) -> int:
+        lanes = [replace(lane, above=above)]
+        [one] = claim(bench.db, bench.owner, lanes, limits=limits, lease_seconds=60.0, marks=marks)
+        return one.job_id
+
+    assert take(None) == late
+    assert take(marks["default", Execution.THREAD]) == first
+    urgent = bench.submit(priority=50).job_id
+    assert take(marks["default", Execution.THREAD]) == second
+    assert take(None) == urgent

@@ -14,8 +14,9 @@ import jobs
 from jobs import Status
 from jobs.domain.execution import Execution
 from jobs.models import Job
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import database
+from jobs.store.pick import Lane
 from tests.support import tasks
 from tests.support.models import Effect
 

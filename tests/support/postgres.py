@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypedDict
 
@@ -49,8 +50,9 @@ class PostgresUnavailable(Exception):
 class PostgresServer:
     """Started by `start()`, ended by `stop()`; everything it leaves is below `directory`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         self.directory = directory
+        self.settings = settings
         self.password = secrets.token_hex(16)
         self.log = directory / "server.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -127,7 +129,7 @@ class PostgresServer:
             raise PostgresUnavailable(f"initdb failed: {done.stderr.strip()}")
 
     def _serve(self, binaries: Path, account: Account) -> bool:
-        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        options = [part for name, value in self.settings.items() for part in ("-c", f"{name}={value}")]
         command = [str(binaries / "postgres"), "-D", str(self.directory / "data"), "-p", str(self._port), *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, cwd=self.directory, stdout=log, stderr=log, **account)

@@ -11,8 +11,9 @@ from jobs.domain.closing import Closing
 from jobs.domain.execution import Execution
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.models import Job
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import Database, database
+from jobs.store.pick import Lane
 from jobs.store.record import Recorded, record
 from jobs.store.submit import Receipt, Submission, submit
 

@@ -15,9 +15,10 @@ from jobs import Status
 from jobs.domain.claim import Claim
 from jobs.domain.execution import Execution
 from jobs.models import Job
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import database
 from jobs.store.extend import begin
+from jobs.store.pick import Lane
 from tests.support import tasks
 from tests.support.engine import running
 from tests.support.waiting import wait_until
