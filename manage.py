@@ -11,8 +11,9 @@ import sys
 def main() -> None:
     if sys.argv[1:2] == ["runscheduler"]:
         # Told to stop while Django still loads: there is nothing to hand back yet. The command takes over from here.
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: os._exit(0))
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup ignores it
+                signal.signal(number, lambda *_: os._exit(0))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     # Settings are read before a command's own code runs, and they refuse to load without a key.
     if sys.argv[1:2] == ["quickstart"]:
@@ -25,7 +26,15 @@ def main() -> None:
         raise SystemExit(
             f"{error}. Install what the project needs: python -m pip install -r requirements.txt"
         ) from error
-    execute_from_command_line(sys.argv)
+    from django.core.exceptions import ImproperlyConfigured  # noqa: PLC0415  (as above)
+
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        # Its message says what to do; where it was raised is for those who ask.
+        if "--traceback" in sys.argv:
+            raise
+        raise SystemExit(f"ImproperlyConfigured: {error}") from None
 
 
 if __name__ == "__main__":

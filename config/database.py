@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import environ
+from django.core.exceptions import ImproperlyConfigured
 
+SCHEMES = ("postgres", "postgresql", "pgsql", "sqlite")
 _SQLITE = "django.db.backends.sqlite3"
 _POSTGRESQL = "django.db.backends.postgresql"
 
@@ -27,9 +29,23 @@ def sqlite(path: Path) -> dict[str, Any]:
 def database_from_url(url: str, *, base_dir: Path) -> dict[str, Any]:
     """One entry of `DATABASES`; what the URL's own query string says wins over our defaults.
 
-    A relative SQLite file is one under `base_dir`, not one under wherever a process was started.
+    A relative SQLite file is one under `base_dir`, not one under wherever a process was started. Raises
+    ImproperlyConfigured, which does not repeat the password.
     """
-    database: dict[str, Any] = environ.Env.db_url_config(url)
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme not in SCHEMES:
+        what = f"starts with {scheme}://" if separator else "is no address"
+        raise ImproperlyConfigured(
+            f"DATABASE_URL {what}: give postgres://user:password@host:5432/name or sqlite:///file.sqlite3; "
+            "it must be PostgreSQL or SQLite"
+        )
+    try:
+        database: dict[str, Any] = environ.Env.db_url_config(url)
+    except ValueError:
+        raise ImproperlyConfigured(
+            "DATABASE_URL cannot be read: special characters in the user or the password must be percent-encoded, "
+            "and the port must be a number"
+        ) from None
     if database["ENGINE"] == _SQLITE:
         database["OPTIONS"] = {**SQLITE_OPTIONS, **database.get("OPTIONS", {})}
         if database["NAME"] != ":memory:":

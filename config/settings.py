@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config.database import database_from_url, sqlite
 from config.dotenv import BASE_DIR, env_file
+from config.environment import choice, flag
 from config.logging import console_logging
 
 env = environ.Env()
@@ -17,7 +18,7 @@ _env_file = env_file()
 if _env_file is not None and _env_file.is_file():
     environ.Env.read_env(_env_file)  # what the environment already says wins
 
-DEBUG = env.bool("DEBUG", default=False)
+DEBUG = flag("DEBUG")
 # Not through `env`: it takes a value that starts with "$" for the name of another variable.
 SECRET_KEY = os.environ.get("SECRET_KEY", "")
 if not SECRET_KEY:
@@ -96,7 +97,7 @@ STATIC_ROOT = env.str("STATIC_ROOT", default=None)
 WHITENOISE_USE_FINDERS = True
 
 # Behind a proxy that ends TLS and sets X-Forwarded-Proto itself.
-if env.bool("HTTPS", default=False):
+if flag("HTTPS"):
     SECURE_SSL_REDIRECT = True
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
     SECURE_HSTS_SECONDS = env.int("HSTS_SECONDS", default=365 * 24 * 3600)
@@ -106,6 +107,6 @@ if env.bool("HTTPS", default=False):
     CSRF_COOKIE_SECURE = True
 
 LOGGING = console_logging(
-    level=env.str("LOG_LEVEL", default="INFO").upper(),
-    as_json=env.str("LOG_FORMAT", default="lines").lower() == "json",
+    level=choice("LOG_LEVEL", ["INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"]),
+    as_json=choice("LOG_FORMAT", ["lines", "json"]) == "json",
 )

@@ -9,6 +9,7 @@ from asgiref.sync import sync_to_async
 from jobs.conf import jobs_settings
 from jobs.domain.duration import seconds_of
 from jobs.domain.errors import InvalidOption, JobNotFound, UniqueKeyHeld
+from jobs.domain.explanation import Explanation
 from jobs.domain.options import MAX_DELAY_SECONDS, require_aware
 from jobs.domain.registry import registry
 from jobs.domain.status import Status
@@ -17,7 +18,7 @@ from jobs.engine.hints import hint_cancel, hint_due
 from jobs.models import Job
 from jobs.store.cancel import cancel as store_cancel
 from jobs.store.database import Database, database
-from jobs.store.explain import Explanation
+from jobs.store.explain import Surroundings
 from jobs.store.explain import explain as store_explain
 from jobs.store.requeue import requeue as store_requeue
 
@@ -73,8 +74,9 @@ def requeue(
 
 def explain(job: JobOrId) -> Explanation:
     """Where the job stands and what happens next, in a sentence. Raises JobNotFound."""
-    known_tasks = frozenset(registry.names())
-    explanation = store_explain(_db(), _id(job), known_tasks=known_tasks, live_within_seconds=jobs_settings().LEASE)
+    settings = jobs_settings()
+    around = Surroundings(frozenset(registry.names()), settings.QUEUES, settings.RENEW)
+    explanation = store_explain(_db(), _id(job), around)
     if explanation is None:
         raise _not_found(job)
     return explanation

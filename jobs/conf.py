@@ -65,9 +65,13 @@ _RETENTION = (("completed", 7), ("cancelled", 7), ("failed", 30), ("timed_out", 
 
 
 def _retention(name: str, value: Any) -> dict[Status, timedelta]:
-    given = dict(value) if value is _RETENTION or isinstance(value, Mapping) else {name: value}
-    if not set(given) <= {str(status) for status in TERMINAL}:
-        raise InvalidOption(f"{name}={shown(value)}: give a dict with keys among {', '.join(TERMINAL)}")
+    statuses = [str(status) for status in TERMINAL]
+    if value is not _RETENTION and not isinstance(value, Mapping):
+        raise InvalidOption(f"{name}={shown(value)}: give a dict with keys among {', '.join(statuses)}")
+    given = dict(value)
+    for key in given:
+        if key not in statuses:
+            raise InvalidOption(f"{name} has a key {shown(key)}: give keys among {', '.join(statuses)}")
     kept = {**dict(_RETENTION), **given}
     return {
         Status(status): _days(f"{name}[{str(status)!r}]", days) for status, days in kept.items() if days is not None

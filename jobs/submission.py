@@ -13,12 +13,13 @@ from django.conf import settings as django_settings
 from django.utils import timezone
 
 from jobs.conf import jobs_settings, require_declared
-from jobs.domain.errors import TaskNotFound
+from jobs.domain.errors import InvalidArguments, TaskNotFound
 from jobs.domain.options import MAX_META_BYTES, SubmitOptions, TaskOptions, UniqueScope, submission
 from jobs.domain.registry import registry
 from jobs.domain.status import Status
 from jobs.domain.strict_json import dumps
 from jobs.domain.task import TaskDefinition
+from jobs.domain.text import shown
 from jobs.engine.hints import hint_due
 from jobs.store.database import Database, database
 from jobs.store.submit import Receipt, Submission, submit
@@ -76,8 +77,18 @@ class Submitter(Generic[P]):
 
 
 def enqueue_many(calls: Iterable[Call], *, actor: str = "") -> list[Job]:
-    """The stored jobs of bound calls of any tasks, in order; one statement per batch of 1,000."""
-    return _store(list(calls), actor=actor)
+    """The stored jobs of bound calls of any tasks, in order; one statement per batch of 1,000.
+
+    Raises InvalidArguments, before any SQL, when one of them is no bound call.
+    """
+    listed = list(calls)
+    for place, call in enumerate(listed):
+        if not isinstance(call, Call):
+            raise InvalidArguments(
+                f"enqueue_many: number {place} is {shown(call)}, not a bound call of a task: "
+                "pass task.bind(...), not task(...), which runs it here and now"
+            )
+    return _store(listed, actor=actor)
 
 
 async def aenqueue_many(calls: Iterable[Call], *, actor: str = "") -> list[Job]:

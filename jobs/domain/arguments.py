@@ -12,7 +12,7 @@ from typing import Any
 from jobs.domain.conversion import Conversion, conversion_for, converts, from_json, to_json
 from jobs.domain.errors import InvalidArguments, NotStorable
 from jobs.domain.strict_json import Refusal, advice, dumps
-from jobs.domain.text import class_path
+from jobs.domain.text import class_path, short_class
 
 if sys.version_info >= (3, 14):
     import annotationlib
@@ -145,6 +145,6 @@ def _resolved(annotation: Any, function: Callable[..., Any]) -> Any:
 
 def _advice(value: object) -> str:
     if converts(value):
-        kind = class_path(type(value))
+        kind = short_class(class_path(type(value)))
         return f"is a {kind}; annotate the parameter with exactly that type and it arrives as itself, or give text"
     return advice(value)

@@ -39,3 +39,7 @@ class Claim:
     """By the database's clock."""
     unknown_since: datetime | None
     """When a worker first handed the job back because it did not know its task."""
+
+    def __str__(self) -> str:
+        """How every log line names a run: by the numbers that the admin shows."""
+        return f"job {self.job_id}, attempt {self.number} ({self.task})"

@@ -39,6 +39,10 @@ class Closing:
     failure: Failure | None = None
     log: tuple[LogLine, ...] = ()
 
+    def __str__(self) -> str:
+        """As the claim names it."""
+        return f"job {self.job_id}, attempt {self.number} ({self.task})"
+
     def cancelled(self) -> Closing:
         """The same closing for a job that somebody asked to stop: no retry, no way back into the queue."""
         return replace(self, status=Status.CANCELLED, delay_seconds=None, execution=None)

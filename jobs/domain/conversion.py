@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from jobs.domain.strict_json import Refusal
-from jobs.domain.text import class_path, shown
+from jobs.domain.text import class_path, short_class, shown
 from jobs.domain.text_form import TEXT_FORMS
 
 _MAX_DEPTH = 20
@@ -146,13 +146,13 @@ def _at(step: object, way: _Way, inner: Conversion | None, item: Any) -> Any:
 def _sequence(value: Any) -> Sequence[Any]:
     if issubclass(type(value), (list, tuple)):
         return value  # type: ignore[no-any-return]
-    raise Refusal(f"is of type {class_path(type(value))}, but its parameter is a list or tuple")
+    raise Refusal(f"is of type {short_class(class_path(type(value)))}, but its parameter is a list or tuple")
 
 
 def _pairs(value: Any) -> Any:
     if issubclass(type(value), dict):
         return dict.items(value)
-    raise Refusal(f"is of type {class_path(type(value))}, but its parameter is a dict")
+    raise Refusal(f"is of type {short_class(class_path(type(value)))}, but its parameter is a dict")
 
 
 def _without_wrapping(annotation: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from jobs.domain.text import first_line, short_class
+
 MAX_RESULT_BYTES = 1024 * 1024
 """Of a result as JSON text in UTF-8."""
 
@@ -40,6 +42,19 @@ class Failure:
     module: str = ""
     """Innermost frame of the project's own code; empty when there is none."""
     function: str = ""
+
+    @property
+    def is_ours(self) -> bool:
+        """Not an exception that the job raised: such as `jobs.TimedOut`, whose message is a whole sentence."""
+        return self.exception_class.rpartition(".")[0] == "jobs"
+
+    def __str__(self) -> str:
+        """One line for people; the class as it is stored, and all of the message, are fields."""
+        message = first_line(self.message)
+        if self.is_ours and message:
+            return message
+        name = short_class(self.exception_class)
+        return f"{name}: {message}" if message else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 from jobs.domain.errors import NotStorable
-from jobs.domain.text import class_path
+from jobs.domain.text import class_path, short_class
 
 MAX_DEPTH = 100
 SMALLEST_INTEGER, LARGEST_INTEGER = -(2**63), 2**63 - 1
@@ -63,12 +63,13 @@ def advice(value: object) -> str:
         return "is a model instance; give its key (pk) and read it again where it is needed"
     kind = type(value)
     if issubclass(kind, enum.Enum):
-        return f"is a {class_path(kind)} member; give its value"
+        return f"is a {short_class(class_path(kind))} member; give its value"
     if issubclass(kind, (bytes, bytearray, memoryview)):
         return f"is {kind.__name__}; decode it to text, or give the name of a file"
     if issubclass(kind, (set, frozenset)):
         return f"is a {kind.__name__}, which has no order; give a sorted list"
-    return f"is of type {class_path(kind)}, which JSON does not have; convert it to text, a number, a list or a dict"
+    name = short_class(class_path(kind))
+    return f"is of type {name}, which JSON does not have; convert it to text, a number, a list or a dict"
 
 
 def is_model_instance(value: object) -> bool:
@@ -208,7 +209,7 @@ def _number(value: float) -> str:
 def _shown(key: object) -> str:
     if key is None or type(key) in (bool, float) or (type(key) is int and key.bit_length() < 100):
         return repr(key)
-    return f"of type {class_path(type(key))}"
+    return f"of type {short_class(class_path(type(key)))}"
 
 
 def _step(step: str | int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import re
+from datetime import datetime, timezone
 
 _CUT = re.compile(r"\n\.\.\. [0-9]+ characters left out \.\.\.\n")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -64,10 +65,26 @@ def _fitting(text: str, limit: int, *, from_end: bool) -> int:
     return bisect.bisect_right(range(len(part) + 1), limit, key=size) - 1
 
 
+def first_line(text: str, limit: int = 300) -> str:
+    """The first line that says anything, with a mark where it was cut; for log lines and sentences."""
+    line = next((line for line in map(str.strip, text.splitlines()) if line), "")
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
+
+
+def instant_text(at: datetime | None) -> str:
+    """To the second, in UTC: whoever reads it at night must not have to guess the zone."""
+    return f"{at.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if at else "an unknown time"
+
+
+def short_class(path: str) -> str:
+    """A stored class as people know it: nobody writes `builtins.ValueError`."""
+    return path.removeprefix("builtins.")
+
+
 def shown(value: object) -> str:
     """A value inside an error message: short ASCII, never raises."""
     try:
         text = ascii(value)
     except Exception:  # noqa: BLE001 - a __repr__ may raise anything, and integers of 5,000 digits have none
-        return f"<{class_path(type(value))}>"
+        return f"<{short_class(class_path(type(value)))}>"
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -10,7 +10,7 @@ from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from jobs.domain.strict_json import Refusal
-from jobs.domain.text import class_path, shown
+from jobs.domain.text import class_path, short_class, shown
 
 _EXACT = Context(prec=60)
 """The caller's own decimal context may round to any precision."""
@@ -42,7 +42,7 @@ class Text:
             except (ValueError, ArithmeticError):
                 raise Refusal(f"is not a {self.kind.__name__}: {shown(stored)} (as in {self.example!r})") from None
         wanted = f"its parameter is a {self.kind.__name__} (as text: {self.example!r})"
-        raise Refusal(f"is of type {class_path(type(stored))}, but {wanted}")
+        raise Refusal(f"is of type {short_class(class_path(type(stored)))}, but {wanted}")
 
 
 def _write_time(value: time) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Any
 
-from jobs.domain.text import class_path, clean_text
+from jobs.domain.text import class_path, clean_text, short_class
 
 MESSAGE_BYTES = 4 * 1024
 MAX_CAUSES = 10
@@ -65,7 +65,8 @@ def _exception_text(exception: BaseException) -> Iterator[str]:
         yield "Traceback (most recent call last):\n"
         yield from _frames_text(first)
     message = message_of(exception)
-    yield f"{class_path(type(exception))}: {message}\n" if message else f"{class_path(type(exception))}\n"
+    name = short_class(class_path(type(exception)))
+    yield f"{name}: {message}\n" if message else f"{name}\n"
     for note in _listed(exception, "__notes__")[0]:
         if issubclass(type(note), str):
             yield f"{clean_text(str.__str__(note), MESSAGE_BYTES)}\n"
@@ -83,7 +84,7 @@ def _member_text(member: BaseException) -> Iterator[str]:
     first = traceback_of(member)
     if first is not None:
         yield from _frames_text(first)
-    yield f"{class_path(type(member))}: {message_of(member)}\n"
+    yield f"{short_class(class_path(type(member)))}: {message_of(member)}\n"
 
 
 def _listed(exception: BaseException, attribute: str) -> tuple[list[Any], int]:

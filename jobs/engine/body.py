@@ -172,7 +172,7 @@ def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:
         retry = delay_before_retry(body.claim, body.definition, exception, body.rng)
     except BaseException as error:  # noqa: BLE001 - a policy that raises still records the failure
         why = describe(error)
-        note = f"\n\nThe retry policy itself failed, so there is no retry: {why.exception_class}: {why.message}"
+        note = f"\n\nThe retry policy itself failed, so there is no retry: {why}"
         failure = replace(failure, traceback=clean_text(failure.traceback + note, TRACEBACK_BYTES))
         retry = None
     if retry is None:
@@ -186,15 +186,9 @@ def _log_last_failure(claim: Claim, failure: Failure, exception: BaseException) 
         # Formatting megabytes would hold up the slot, and whoever reads the log.
         exception = JobsError(f"{failure.exception_class}: {failure.message}").with_traceback(exception.__traceback__)
     try:
-        logger.error(
-            "job %s, attempt %s (%s) failed, and is not tried again",
-            claim.job_id,
-            claim.attempt_id,
-            claim.task,
-            exc_info=exception,
-        )
+        logger.error("%s failed, and is not tried again: %s", claim, failure, exc_info=exception)
     except BaseException:  # noqa: BLE001 - a handler of the project's, which meets an exception of the job's
-        logger.info("job %s: its last failure could not be logged", claim.job_id)
+        logger.info("%s: its last failure could not be logged", claim)
 
 
 def _without_our_frames(exception: BaseException) -> BaseException:

@@ -78,6 +78,11 @@ class Dispatcher:
         """Whether `max_jobs` have begun, or are about to."""
         return self._options.max_jobs is not None and self._counted >= self._options.max_jobs
 
+    @property
+    def unknown_tasks(self) -> frozenset[str]:
+        """Those that this process does not know, and leaves to others for now."""
+        return frozenset(self._unknown)
+
     def count(self, claims: int) -> None:
         """Towards `max_jobs`; negative: claims that were handed back without having begun."""
         with self._counting:

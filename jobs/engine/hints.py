@@ -9,6 +9,7 @@ from collections.abc import Callable
 from django.db import Error as DatabaseError
 from django.db import transaction
 
+from jobs.domain.text import first_line
 from jobs.store.database import Database, PostgreSQL
 
 logger = logging.getLogger(__name__)
@@ -80,5 +81,5 @@ def _after_commit(db: Database, send: Callable[[], None]) -> None:
 def _send(db: Database, sql: str, **parameters: str) -> None:
     try:
         db.rows(sql, **parameters)
-    except DatabaseError:
-        logger.info("a wake-up hint was not sent; the poll will find the job", exc_info=True)
+    except DatabaseError as error:
+        logger.info("a wake-up hint was not sent; the poll will find the job: %s", first_line(str(error)))

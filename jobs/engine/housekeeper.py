@@ -12,7 +12,7 @@ from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
 from jobs.store.database import Database, database
 from jobs.store.prune import prune
-from jobs.store.reclaim import overdue, reclaim
+from jobs.store.reclaim import overdue, reclaim, tell_lost
 from jobs.store.workers import forget_silent
 
 logger = logging.getLogger(__name__)
@@ -85,8 +85,8 @@ class Housekeeper:
         lost = reclaim(db, confirmed, actor=self._options.name)
         if lost:
             hint_due(db)
-        for attempt_id in lost:
-            logger.warning("attempt %s is lost: its worker stopped renewing the lease", attempt_id)
+            for line in tell_lost(db, lost):
+                logger.warning("%s", line)
 
     def _prune(self, db: Database) -> None:
         total = 0

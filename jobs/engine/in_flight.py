@@ -176,7 +176,7 @@ class InFlight:
             held.began_at = time.monotonic()
             self._running += 1
             self.peak_running = max(self.peak_running, self._running)
-        logger.debug("job %s, attempt %s (%s) starts", claim.job_id, claim.attempt_id, claim.task)
+        logger.debug("%s starts", claim)
         if claim.timeout_seconds is not None:
             held.forget_timeout = self._timekeeper.after(claim.timeout_seconds, lambda: self._on_timeout(claim))
 
@@ -270,6 +270,6 @@ class InFlight:
             error = TimeoutError(f"ran longer than {claim.timeout_seconds} s")
             retry = delay_before_retry(claim, definition, error, self._rng)
         except BaseException:
-            logger.exception("job %s: the retry policy of %s failed: no retry", claim.job_id, claim.task)
+            logger.exception("%s: the retry policy failed: no retry", claim)
             retry = None
         return replace(outcome, retry_after_seconds=retry)

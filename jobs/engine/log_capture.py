@@ -8,7 +8,7 @@ from collections import deque
 from contextvars import ContextVar
 
 from jobs.domain.outcome import LogLine
-from jobs.domain.text import class_path, clean_text, shown
+from jobs.domain.text import class_path, clean_text, short_class, shown
 
 HEAD_LINES, TAIL_LINES = 100, 100
 LINE_CHARACTERS = 2000
@@ -29,7 +29,7 @@ class LogBuffer:
         try:
             message = record.getMessage()
         except Exception as error:  # noqa: BLE001 - arguments that do not fit the format are the job's mistake
-            message = f"{shown(record.msg)} (not formatted: {class_path(type(error))})"
+            message = f"{shown(record.msg)} (not formatted: {short_class(class_path(type(error)))})"
         line = LogLine(
             at_seconds=time.monotonic() - self._began,
             level=record.levelname[:20],

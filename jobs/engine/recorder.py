@@ -153,14 +153,9 @@ class Recorder:
             if one.attempt_id in recorded.skipped:
                 continue
             if one.attempt_id in recorded.written_before:
-                logger.info("job %s, attempt %s: recorded, though its commit got no answer", one.job_id, one.attempt_id)
+                logger.info("%s: recorded, though its commit got no answer", one)
             elif one.attempt_id in recorded.lost:
-                logger.warning(
-                    "job %s, attempt %s: the lease is lost, its outcome (%s) is discarded",
-                    one.job_id,
-                    one.attempt_id,
-                    one.outcome,
-                )
+                logger.warning("%s: the lease is lost, its outcome (%s) is discarded", one, one.outcome)
             else:
                 _log_outcome(one, recorded.closed[one.attempt_id])
             self._written(one.attempt_id)
@@ -178,20 +173,10 @@ class Recorder:
             return self._record(closings[:middle]) + self._record(closings[middle:])
         closing = closings[0]
         if closing.reason == NOT_STORABLE:
-            logger.error(
-                "job %s, attempt %s: its outcome cannot be stored at all; its lease will lapse",
-                closing.job_id,
-                closing.attempt_id,
-                exc_info=error,
-            )
+            logger.error("%s: its outcome cannot be stored at all; its lease will lapse", closing, exc_info=error)
             self._written(closing.attempt_id)
             return []
-        logger.error(
-            "job %s, attempt %s: its outcome cannot be stored as it is; recording it without details",
-            closing.job_id,
-            closing.attempt_id,
-            exc_info=error,
-        )
+        logger.error("%s: its outcome cannot be stored as it is; recording it without details", closing, exc_info=error)
         return self._record([without_details(closing, error)])
 
     def _release(self, items: Sequence[HandBack], task_unknown: bool) -> list[HandBack]:
@@ -229,17 +214,11 @@ def without_details(closing: Closing, error: Exception) -> Closing:
 
 
 def _log_outcome(closing: Closing, status: Status) -> None:
-    where = (closing.job_id, closing.attempt_id, closing.task)
     failure = closing.failure
     if failure is None:
-        logger.debug("job %s, attempt %s (%s) ended: %s", *where, status)
-        return
-    what = f"{failure.exception_class}: {failure.message}"
-    if status is Status.RETRY_WAIT:
-        logger.warning(
-            "job %s, attempt %s (%s) failed, next try in %.1f s: %s", *where, closing.delay_seconds or 0.0, what
-        )
+        logger.debug("%s ended: %s", closing, status)
+    elif status is Status.RETRY_WAIT:
+        logger.warning("%s failed, next try in %.1f s: %s", closing, closing.delay_seconds or 0.0, failure)
     else:
         # A job's own exception was logged as ERROR where it was raised, with its traceback.
-        level = logging.ERROR if failure.exception_class.rpartition(".")[0] == "jobs" else logging.INFO
-        logger.log(level, "job %s, attempt %s (%s) ended %s: %s", *where, status, what)
+        logger.log(logging.ERROR if failure.is_ours else logging.DEBUG, "%s ended %s: %s", closing, status, failure)

@@ -32,7 +32,7 @@ from jobs.engine.options import EngineOptions
 from jobs.engine.recorder import HandBack, Recorder
 from jobs.engine.timekeeper import Timekeeper
 from jobs.engine.waker import Waker
-from jobs.store.count import anything_due, anything_unfinished
+from jobs.store.count import Able, anything_due, anything_unfinished, left_behind
 from jobs.store.database import database
 from jobs.store.workers import WorkerCard, beat
 
@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 INTERRUPT_GRACE = 0.8
 """Seconds that runs get to end by themselves once the grace is over."""
+NAMED_RUNS = 20
+"""In one log line."""
 LAST_WRITES = 5.0
 LAST_WORDS = 2.0
 """Seconds that agents which write nothing more get together, also where the database does not answer."""
@@ -166,12 +168,12 @@ class Scheduler:
 
     def join(self, timeout: float | None = None, *, due_only: bool = False) -> bool:
         """Whether, within `timeout` seconds, nothing was in flight and nothing waited in the queues served here
-        (`due_only`: nothing was due)."""
+        (`due_only`: nothing was due that this process can run, and nothing ran elsewhere)."""
         give_up_at = None if timeout is None else time.monotonic() + timeout
         while True:
             self._idle.clear()
             # Exhausted first: what has begun is held by then.
-            if self._dispatcher.exhausted and not self.in_flight.holds_anything:
+            if self.exhausted:
                 return True
             if not self.in_flight.holds_anything and not self._anything_left(due_only):
                 return True
@@ -180,9 +182,9 @@ class Scheduler:
             self._idle.wait(LOOK_WHETHER_DONE_EVERY)
 
     def _anything_left(self, due_only: bool) -> bool:
-        db, queues = database(self.options.alias), list(self.options.queues)
+        db, able = database(self.options.alias), self._able()
         try:
-            return anything_due(db, queues) if due_only else anything_unfinished(db, queues)
+            return anything_due(db, able) if due_only else anything_unfinished(db, able.queues)
         except DatabaseError as error:
             if db.connection.in_atomic_block:
                 raise
@@ -190,6 +192,23 @@ class Scheduler:
             logger.debug("whether anything is left cannot be said now: %s", error)
             db.connection.close_if_unusable_or_obsolete()
             return True
+
+    @property
+    def may_claim(self) -> bool:
+        """Once a stop has begun, only until the round under way is over."""
+        return self._dispatcher.loop.alive
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether `max_jobs` have begun and ended."""
+        return self._dispatcher.exhausted and not self.in_flight.holds_anything
+
+    def left_behind(self) -> tuple[dict[Execution, int], dict[str, int]]:
+        """Pending jobs that this process cannot run: by execution without slots here, by task unknown here."""
+        return left_behind(database(self.options.alias), self._able())
+
+    def _able(self) -> Able:
+        return Able(list(self.options.queues), list(self._executors), self._dispatcher.unknown_tasks)
 
     @property
     def peak_running(self) -> int:
@@ -238,9 +257,7 @@ class Scheduler:
         since = claim.unknown_since
         waited = (claim.claimed_at - since).total_seconds() if since is not None else 0.0
         if since is None or waited < self.options.task_not_found_after:
-            logger.warning(
-                "job %s: no task is named %s here; handed back for a worker that knows it", claim.job_id, claim.task
-            )
+            logger.warning("%s: no task has this name here; handed back for a worker that knows it", claim)
             self._dispatcher.count(-1)
             self._recorder.put(HandBack(claim.attempt_id, task_unknown=True))
             return
@@ -263,11 +280,7 @@ class Scheduler:
 
     def _lost(self, held: Held) -> None:
         held.lost = True
-        logger.warning(
-            "job %s, attempt %s: the lease is lost; its run is stopped and its outcome discarded",
-            held.claim.job_id,
-            held.claim.attempt_id,
-        )
+        logger.warning("%s: the lease is lost; its run is stopped and its outcome discarded", held.claim)
         self._stop_run(held.claim, StopReason.LEASE_LOST)
 
     def _stop_run(self, claim: Claim, reason: StopReason) -> None:
@@ -294,7 +307,7 @@ class Scheduler:
         for claim in left:
             self._stop_run(claim, StopReason.INTERRUPT)
         if left:
-            logger.info("the grace is over: %s jobs are interrupted and handed back", len(left))
+            logger.info("the grace is over; interrupted and handed back: %s", "; ".join(map(str, left[:NAMED_RUNS])))
         deadline = time.monotonic() + INTERRUPT_GRACE
         for executor in self._executors.values():
             executor.stop(deadline)

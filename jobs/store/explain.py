@@ -2,34 +2,21 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta
 
 from jobs.domain.execution import Execution
+from jobs.domain.explanation import Explanation
+from jobs.domain.outcome import Failure
 from jobs.domain.status import TERMINAL, Status
+from jobs.domain.text import instant_text
 from jobs.store.database import Database
+from jobs.store.workers import live_roles
 
 COUNTED_AHEAD = 10_000
 RUNSCHEDULER = "python manage.py runscheduler"
 SLOTS_OF_ONE = {Execution.THREAD: "--threads 1", Execution.ASYNC: "--async 1", Execution.PROCESS: "--processes 1"}
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """`str(explanation)` is one sentence for people; `reason` is a stable word for programs."""
-
-    job_id: int
-    status: Status
-    reason: str
-    """finished, running, stopping, waits_for_time, waits_for_retry, blocked, unknown_task, no_worker, behind, next."""
-    sentence: str
-    command: str = ""
-    """What to type when something is missing."""
-
-    def __str__(self) -> str:
-        return f"{self.sentence} Run: {self.command}" if self.command else self.sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +32,7 @@ class _Job:
     cause: str
     attempts: int
     failures: int
+    max_retries: int
     losses: int
     cancel_requested_at: datetime | None
     unknown_since: datetime | None
@@ -53,29 +41,39 @@ class _Job:
         return Explanation(self.id, self.status, reason, sentence, command)
 
 
-def explain(
-    db: Database, job_id: int, *, known_tasks: Collection[str], live_within_seconds: float
-) -> Explanation | None:
-    """None when there is no such job. Locks nothing; `known_tasks` are those of the asking process."""
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the asking process knows beside the rows."""
+
+    known_tasks: Collection[str]
+    queues: Collection[str]
+    """The declared ones."""
+    renew_seconds: float
+    """How often a worker that lives is heard from."""
+
+    @property
+    def live_within_seconds(self) -> float:
+        return 1.5 * self.renew_seconds
+
+
+def explain(db: Database, job_id: int, around: Surroundings) -> Explanation | None:
+    """None when there is no such job. Locks nothing."""
     job = _read(db, job_id)
     if job is None:
         return None
     if job.status in TERMINAL:
-        return _finished(job)
+        return _finished(db, job)
     if job.status is Status.RUNNING:
-        return _running(db, job)
+        return _running(db, job, around)
     return (
-        _unknown(job, known_tasks)
-        or _without_worker(db, job, live_within_seconds)
-        or _without_time(job)
-        or _in_line(db, job)
+        _unknown(job, around.known_tasks) or _without_worker(db, job, around) or _without_time(job) or _in_line(db, job)
     )
 
 
 def _read(db: Database, job_id: int) -> _Job | None:
     rows = db.rows(
         """
-        SELECT status, task, queue, execution, rank, run_at, ended_at, cause, attempts, failures, losses,
+        SELECT status, task, queue, execution, rank, run_at, ended_at, cause, attempts, failures, max_retries, losses,
                cancel_requested_at, unknown_since
         FROM jobs_job WHERE id = %(id)s
         """,
@@ -83,7 +81,22 @@ def _read(db: Database, job_id: int) -> _Job | None:
     )
     if not rows:
         return None
-    status, task, queue, execution, rank, run_at, ended_at, cause, attempts, failures, losses, asked, unknown = rows[0]
+    (
+        status,
+        task,
+        queue,
+        execution,
+        rank,
+        run_at,
+        ended_at,
+        cause,
+        attempts,
+        failures,
+        max_retries,
+        losses,
+        asked,
+        unknown,
+    ) = rows[0]
     return _Job(
         id=job_id,
         status=Status(status),
@@ -96,73 +109,136 @@ def _read(db: Database, job_id: int) -> _Job | None:
         cause=cause,
         attempts=attempts,
         failures=failures,
+        max_retries=max_retries,
         losses=losses,
         cancel_requested_at=db.read_instant(asked),
         unknown_since=db.read_instant(unknown),
     )
 
 
-def _finished(job: _Job) -> Explanation:
-    # The cause of a request to stop says nothing about a job that ended by itself all the same.
-    why = job.cause if job.status is Status.CANCELLED or job.cancel_requested_at is None else ""
+def _finished(db: Database, job: _Job) -> Explanation:
     after = f"after {_counted(job.attempts, 'attempt')}" if job.attempts else "without having started"
     word = job.status.value.replace("_", " ").capitalize()
-    return job.explained("finished", f"{word} at {_shown(job.ended_at)} {after}{f': {why}' if why else ''}.")
+    why = _why(db, job)
+    return job.explained("finished", f"{word} at {instant_text(job.ended_at)} {after}{f': {why}' if why else ''}.")
 
 
-def _running(db: Database, job: _Job) -> Explanation:
+def _why(db: Database, job: _Job) -> str:
+    if job.status is Status.COMPLETED:
+        return ""
+    if job.status is Status.CANCELLED:
+        return job.cause
     rows = db.rows(
-        f"""
-        SELECT worker_name, COALESCE(started_at, claimed_at), lease_until, lease_until < {db.now} FROM jobs_attempt
-        WHERE job_id = %(id)s AND outcome = 'running'
+        """
+        SELECT exception_class, message FROM jobs_failure WHERE job_id = %(id)s ORDER BY attempt_id DESC LIMIT 1
         """,
         id=job.id,
     )
+    if not rows:
+        # The cause of a request to stop says nothing about a job that ended by itself all the same.
+        return job.cause if job.cancel_requested_at is None else ""
+    exception_class, message = rows[0]
+    failure = Failure(exception_class, message, "")
+    return f"{str(failure).rstrip('.')}{_retries(job)}"
+
+
+def _retries(job: _Job) -> str:
+    retried = max(0, job.failures - 1)
+    if retried < job.max_retries:
+        return f" ({retried} of {_counted(job.max_retries, 'retry', 'retries')} used)"
+    return f" ({_counted(retried, 'retry', 'retries')} used up)" if retried else ""
+
+
+def _running(db: Database, job: _Job, around: Surroundings) -> Explanation:
+    rows = db.rows(
+        f"""
+        SELECT worker_name, COALESCE(jobs_attempt.started_at, claimed_at), lease_until, lease_until < {db.now},
+               seen_at, seen_at < {db.later("%(age)s")}
+        FROM jobs_attempt LEFT JOIN jobs_worker ON jobs_worker.id = worker_id
+        WHERE job_id = %(id)s AND outcome = 'running'
+        """,
+        id=job.id,
+        age=-around.live_within_seconds,
+    )
     if not rows:  # it ended between the two statements
         return job.explained("running", "Running; it has just ended.")
-    worker, since, lease_until, is_over = rows[0]
-    sentence = f"Running since {_shown(db.read_instant(since))} on {worker}"
+    worker, since, lease_until, is_over, seen_at, is_silent = rows[0]
+    reason = "stopping" if job.cancel_requested_at else "running"
+    sentence = f"Running since {instant_text(db.read_instant(since))} on {worker}"
     if job.cancel_requested_at is not None:
-        sentence += f"; asked to stop at {_shown(job.cancel_requested_at)}"
-    if is_over:
-        ended = _shown(db.read_instant(lease_until))
-        sentence += f"; its lease ended at {ended}: a scheduler takes the job back if the worker stays silent"
-    return job.explained("stopping" if job.cancel_requested_at else "running", f"{sentence}.")
+        sentence += f"; asked to stop at {instant_text(job.cancel_requested_at)}"
+    if not is_over and not is_silent:
+        return job.explained(reason, f"{sentence}.")
+    lease_end = db.read_instant(lease_until)
+    if is_silent:
+        sentence += f", which has not been heard from since {instant_text(db.read_instant(seen_at))}"
+    else:
+        sentence += f"; its lease ended at {instant_text(lease_end)}"
+    if not live_roles(db, within_seconds=around.live_within_seconds) & {"both", "scheduler"}:
+        return job.explained(reason, f"{sentence}; no live scheduler is there to take the job back.", RUNSCHEDULER)
+    if lease_end is not None and not is_over:
+        by = lease_end + timedelta(seconds=2 * around.renew_seconds)
+        return job.explained(reason, f"{sentence}; if it stays silent, the job is taken back by {instant_text(by)}.")
+    return job.explained(reason, f"{sentence}; if it stays silent, a scheduler takes the job back any moment.")
 
 
 def _unknown(job: _Job, known_tasks: Collection[str]) -> Explanation | None:
     if job.task not in known_tasks:
         missing = f"no task is named {job.task} in this process"
     elif job.unknown_since is not None:
-        missing = f"a worker found no task named {job.task} at {_shown(job.unknown_since)}"
+        missing = f"a worker found no task named {job.task} at {instant_text(job.unknown_since)}"
     else:
         return None
     todo = 'deploy the code that has it and restart the workers, or the job fails as "task not found"'
-    return job.explained("unknown_task", f"{_stands(job)}; {missing}: {todo}.")
+    return job.explained("unknown_task", f"{_stands(job)}; {missing} (is its app in INSTALLED_APPS?): {todo}.")
 
 
-def _without_worker(db: Database, job: _Job, live_within_seconds: float) -> Explanation | None:
-    live = _live_workers(db, live_within_seconds)
-    serving = [slots for _, queues, slots in live if job.queue in queues]
-    serve_it = f"{RUNSCHEDULER} --queues {shlex.quote(job.queue)}"
+def _without_worker(db: Database, job: _Job, around: Surroundings) -> Explanation | None:
+    workers = _workers(db, around.live_within_seconds)
+    live = [one for one in workers if one.is_live]
+    serving = [one.slots for one in live if job.queue in one.queues]
+    if not serving and job.queue not in around.queues:
+        missing = f"queue {job.queue} is not declared: add it to JOBS['QUEUES'], and restart the workers"
+        return job.explained("no_worker", f"{_stands(job)}; {missing}.")
     if not serving:
-        return job.explained("no_worker", f"{_stands(job)}; no live worker serves queue {job.queue}.", serve_it)
+        heard = max(((one.seen_at, one.name) for one in workers if job.queue in one.queues), default=None)
+        last = f" ({heard[1]} was last heard from at {instant_text(heard[0])})" if heard else ""
+        return job.explained(
+            "no_worker", f"{_stands(job)}; no live worker serves queue {job.queue}{last}.", RUNSCHEDULER
+        )
     if not any(slots.get(job.execution) for slots in serving):
         alone = "after a lost attempt it runs alone in a child process, and " if job.losses else ""
         missing = f"{alone}no live worker of queue {job.queue} has slots for {job.execution} jobs"
-        return job.explained("no_worker", f"{_stands(job)}; {missing}.", f"{serve_it} {SLOTS_OF_ONE[job.execution]}")
-    if job.status is not Status.PENDING and all(role == "worker" for role, _, _ in live):
+        command = f"{RUNSCHEDULER} {SLOTS_OF_ONE[job.execution]}"
+        return job.explained("no_worker", f"{_stands(job)}; {missing}.", command)
+    if job.status is not Status.PENDING and all(one.role == "worker" for one in live):
         missing = "no live scheduler would notice that"
         return job.explained("no_worker", f"{_stands(job)}; {missing}.", f"{RUNSCHEDULER} --role scheduler")
     return None
 
 
-def _live_workers(db: Database, within_seconds: float) -> list[tuple[str, list[str], dict[str, int]]]:
-    """Role, queues, slots per execution. One that only schedules serves no queue."""
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    name: str
+    role: str
+    queues: list[str]
+    """One that only schedules serves no queue."""
+    slots: dict[str, int]
+    seen_at: datetime
+    is_live: bool
+
+
+def _workers(db: Database, live_within_seconds: float) -> list[_Worker]:
+    """Also those that fell silent a while ago."""
     rows = db.rows(
-        f"SELECT role, queues, slots FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds
+        f"SELECT name, role, queues, slots, seen_at, seen_at >= {db.later('%(age)s')} FROM jobs_worker",
+        age=-live_within_seconds,
     )
-    return [(role, db.read_json(queues), db.read_json(slots)) for role, queues, slots in rows]
+    return [
+        _Worker(name, role, db.read_json(queues), db.read_json(slots), at, bool(is_live))
+        for name, role, queues, slots, seen_at, is_live in rows
+        if (at := db.read_instant(seen_at)) is not None
+    ]
 
 
 def _without_time(job: _Job) -> Explanation | None:
@@ -201,13 +277,9 @@ def _stands(job: _Job) -> str:
     if job.status is Status.BLOCKED:
         return "Waits for other jobs to complete"
     if job.status is Status.RETRY_WAIT:
-        return f"Failed {_counted(job.failures, 'time')}; tries again at {_shown(job.run_at)}"
-    return f"Due {'since' if job.status is Status.PENDING else 'at'} {_shown(job.run_at)}"
+        return f"Failed {_counted(job.failures, 'time')}; tries again at {instant_text(job.run_at)}"
+    return f"Due {'since' if job.status is Status.PENDING else 'at'} {instant_text(job.run_at)}"
 
 
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'s' * (count != 1)}"
-
-
-def _shown(instant: datetime | None) -> str:
-    return f"{instant.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S} UTC" if instant else "an unknown time"
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or f'{one}s'}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from jobs.domain.execution import Execution
 from jobs.domain.loss import LostAttempt, after_loss
+from jobs.domain.status import Status
+from jobs.domain.text import instant_text
 from jobs.store.database import Database
 from jobs.store.record import close, lock_attempts
 
@@ -52,3 +55,31 @@ def reclaim(db: Database, seen: Mapping[int, datetime], *, actor: str = "schedul
                 )
                 closings.append(after_loss(lost, f"worker {worker} stopped renewing its lease"))
         return sorted(close(db, closings, actor, 0.0).closed)
+
+
+def tell_lost(db: Database, attempt_ids: Collection[int]) -> list[str]:
+    """One line per attempt that was closed as lost: which job, whose, silent since when, and what becomes of it."""
+    rows = db.rows(
+        f"""
+        SELECT jobs_attempt.id, job_id, number, task, worker_name, seen_at, lease_until, status, execution, cause
+        FROM jobs_attempt JOIN jobs_job ON jobs_job.id = job_id LEFT JOIN jobs_worker ON jobs_worker.id = worker_id
+        WHERE jobs_attempt.id {db.members("ids")} ORDER BY jobs_attempt.id
+        """,
+        ids=sorted(attempt_ids),
+    )
+    lines = []
+    for _, job_id, number, task, worker, seen_at, lease_until, status, execution, cause in rows:
+        silent = (
+            f"silent since {instant_text(db.read_instant(seen_at))}"
+            if seen_at
+            else f"its lease ended at {instant_text(db.read_instant(lease_until))}"
+        )
+        what = _becomes(Status(status), Execution(execution), cause)
+        lines.append(f"job {job_id}, attempt {number} ({task}) is lost: worker {worker}, {silent}; {what}")
+    return lines
+
+
+def _becomes(status: Status, execution: Execution, cause: str) -> str:
+    if status is Status.PENDING:
+        return "runs again in a child process" if execution is Execution.PROCESS else "runs again"
+    return f"now {status}{f': {cause}' if cause else ''}"

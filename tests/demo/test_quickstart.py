@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import re
 import signal
 import socket
@@ -10,10 +11,14 @@ import sqlite3
 import sys
 import urllib.request
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError
 
+from config.demo.management.commands.quickstart import Command
+from config.demo.quickstart.servers import _Files
 from tests.support.databases import fresh_database
 from tests.support.processes import ChildProcess, run_process
 
@@ -128,6 +133,45 @@ def test_a_drain_that_is_stopped_does_not_look_done(tmp_path: Path) -> None:
     assert nothing_runs(tmp_path)
 
 
+@pytest.mark.parametrize("port", ["80x", "-1", "65536", "1_0"])
+def test_a_port_that_is_none_says_what_to_give(port: str) -> None:
+    with pytest.raises(CommandError, match=f"'{port}' is no port: give a number from 0 to 65535"):
+        Command().create_parser("manage.py", "quickstart").parse_args([f"--port={port}"])
+
+
+def test_jobs_of_an_earlier_run_are_told_apart_from_the_load(tmp_path: Path) -> None:
+    with quickstart(tmp_path, "--port", "0", "--no-load") as child:
+        child.wait_for("^0 of 0 jobs done")
+        code = "from config.demo.tasks import slow_with_progress as slow; slow.using(delay=3600).enqueue(1)"
+        url = f"sqlite:///{tmp_path}/db.sqlite3"
+        own: dict[str, str | None] = {"DATABASE_URL": url, "ENV_FILE": str(tmp_path / ".env")}
+        own["DJANGO_SETTINGS_MODULE"] = "config.settings"
+        with run_process([sys.executable, "manage.py", "shell", "-c", code], environment=own) as shell:
+            assert shell.wait() == 0, shell.output
+        child.wait_for("^0 of 1 jobs done, 1 waiting")
+        child.send(signal.SIGHUP)  # as when the terminal is closed
+        assert child.wait(15) == 0, child.output
+        assert "Stopped. 1 job waits for the next start." in child.output
+    said = run(tmp_path, "--drain", "--no-load")
+    assert "From before: 1 job not done yet" in said
+    assert "1 older job is not done yet. To go on with them: python manage.py quickstart --no-load" in said
+    assert "0 of 0" not in said
+
+
+@pytest.mark.parametrize(("error", "level"), [(ConnectionResetError(), "DEBUG"), (KeyError("x"), "ERROR")])
+def test_a_client_that_left_is_no_news(error: Exception, level: str, caplog: pytest.LogCaptureFixture) -> None:
+    server = _Files(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    try:
+        with caplog.at_level(logging.DEBUG):
+            try:
+                raise error
+            except type(error):
+                server.handle_error(None, ("127.0.0.1", 7))
+    finally:
+        server.server_close()
+    assert [record.levelname for record in caplog.records] == [level]
+
+
 def test_a_taken_port_gets_one_line_and_changes_nothing(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -149,7 +193,7 @@ def test_a_foreign_database_is_refused_and_not_even_switched_to_wal(tmp_path: Pa
     said = run(tmp_path, "--drain", expect=REFUSED)
     assert len(said.splitlines()) == 1
     assert "quickstart did not make the SQLite database" in said
-    assert "invoices" in said
+    assert "which has 1 table (invoices)" in said
     assert (tmp_path / "db.sqlite3").read_bytes() == before
 
 
@@ -175,3 +219,4 @@ def test_a_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     assert len(said.splitlines()) == 1
     assert "the PostgreSQL database nowhere at 127.0.0.1:1 cannot be used" in said
     assert "hidden" not in said
+    assert "refused. Start the server, or use SQLite: DATABASE_URL=sqlite:///" in said

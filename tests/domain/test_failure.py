@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from jobs.domain import failure as failure_module
+from jobs.domain.errors import NonRetryableError
 from jobs.domain.failure import describe, system_failure
 from jobs.domain.outcome import Failure
 from jobs.domain.strict_json import dumps
@@ -55,12 +56,12 @@ def test_an_exception_becomes_its_class_message_and_traceback() -> None:
     assert failure.causes == ()
     assert failure.traceback.startswith("Traceback (most recent call last):\n")
     assert ', in fail_plainly\n    raise ValueError("no such order")\n' in failure.traceback
-    assert failure.traceback.endswith("builtins.ValueError: no such order\n")
+    assert failure.traceback.endswith("ValueError: no such order\n")
     assert "not to be shown" not in failure.traceback.replace('secret = "not to be shown"', "")
 
 
 def test_an_exception_that_was_never_raised_has_no_traceback_but_a_last_line() -> None:
-    assert described(KeyError()).traceback == "builtins.KeyError\n"
+    assert described(KeyError()).traceback == "KeyError\n"
 
 
 def fail_inside_a_library() -> None:
@@ -237,7 +238,7 @@ def test_a_group_of_ten_thousand_shows_a_few_of_its_members() -> None:
     members = [raised(fail_plainly), *(KeyError(number) for number in range(9_999))]
     failure = described(group("many", members))
     assert failure.message == "many (10000 sub-exceptions)"
-    assert "  | builtins.ValueError: no such order\n" in failure.traceback
+    assert "  | ValueError: no such order\n" in failure.traceback
     assert "in fail_plainly" in failure.traceback
     assert "  | ... and 9995 more exceptions\n" in failure.traceback
     nested: BaseException = KeyError("bottom")
@@ -252,7 +253,7 @@ def test_notes_are_kept_and_bounded() -> None:
     failure = described(exception)
     assert "see order 7\n" in failure.traceback
     exception.__notes__ = 7
-    assert described(exception).traceback == "builtins.ValueError: x\n"
+    assert described(exception).traceback == "ValueError: x\n"
 
 
 @pytest.mark.parametrize("filename", ["<generated>", "with\0nul", "with\ud800surrogate", "/no/such/file.py", ""])
@@ -306,3 +307,12 @@ def test_nothing_of_the_exception_is_kept_alive() -> None:
 
 def test_a_system_failure_has_a_kind_and_a_message_only() -> None:
     assert system_failure("jobs.WorkerDied", "gone\0") == Failure("jobs.WorkerDied", r"gone\u0000", "")
+
+
+def test_as_a_line_a_failure_is_what_python_would_call_it_and_its_first_line() -> None:
+    assert str(described(ValueError("\n no such order \nfoot note"))) == "ValueError: no such order"
+    assert str(described(ValueError())) == "ValueError"
+    assert str(described(NonRetryableError("give up"))) == "jobs.domain.errors.NonRetryableError: give up"
+    assert str(described(ValueError("x" * 1000))).endswith("xxx...")
+    # Ours are sentences of their own.
+    assert str(system_failure("jobs.WorkerDied", "worker died: lost 4 times")) == "worker died: lost 4 times"

@@ -65,6 +65,6 @@ def test_shown_never_raises() -> None:
             raise RuntimeError
 
     assert "Bomb" in shown(Bomb())
-    assert shown(10**6000) == "<builtins.int>"
+    assert shown(10**6000) == "<int>"
     assert shown("é\0") == r"'\xe9\x00'"
     assert len(shown("x" * 1000)) == 80

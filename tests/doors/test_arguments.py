@@ -112,7 +112,7 @@ def plain() -> Iterator[Task[..., Any]]:
         ({"row": {"big": 2**70}}, r"kwargs\.row\.big is an integer of more than 64 bits"),
         ({"row": {"raw": b"x"}}, r"kwargs\.row\.raw is bytes; decode it"),
         ({"day": date(2026, 1, 1)}, r"kwargs\.day is a datetime\.date; annotate the parameter"),
-        ({"job": jobs}, r"kwargs\.job is of type builtins\.module"),
+        ({"job": jobs}, r"kwargs\.job is of type module"),
     ],
 )
 def test_what_cannot_be_stored_is_named_by_its_path(

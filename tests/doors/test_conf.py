@@ -199,3 +199,11 @@ def test_every_setting_of_the_engine_reaches_it(settings: Settings) -> None:
     assert (options.lease, options.renew, options.poll, options.grace) == (9, 3, 0.5, 4)
     assert (options.cancel_grace, options.claim_ahead, options.task_not_found_after) == (6, 0, 7)
     assert (options.keep[Status.COMPLETED], options.history_limit) == (timedelta(days=1), 5)
+
+
+def test_a_wrong_key_of_the_retention_is_named(settings: Settings) -> None:
+    settings.JOBS = {"RETENTION": {"completed": 1, "done": 3}}
+    with pytest.raises(
+        ImproperlyConfigured, match=r"JOBS\['RETENTION'\] has a key 'done': give keys among completed, "
+    ):
+        jobs_settings()

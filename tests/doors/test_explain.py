@@ -14,6 +14,7 @@ from jobs import RetryPolicy
 from jobs.domain.claim import Claim
 from jobs.domain.closing import Closing
 from jobs.domain.execution import Execution
+from jobs.domain.failure import system_failure
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.models import Job
 from jobs.store.claim import Owner, claim
@@ -35,15 +36,17 @@ def live_worker(database: str, *, role: str = "both", silent: float = 0.0, **cha
     card: dict[str, Any] = {"queues": ("default",), "slots": ALL, **changes}
     if role == "scheduler":
         card = {"queues": (), "slots": {}}
-    worker = WorkerCard(id=uuid4(), name="w1", host="h", pid=1, role=role, version="", **card)
+    worker = WorkerCard(**{"id": uuid4(), "name": "w1", "host": "h", "pid": 1, "role": role, "version": "", **card})
     beat(store_database(database), worker)
     if silent:
         db = store_database(database)
-        db.execute(f"UPDATE jobs_worker SET seen_at = {db.later('%(age)s')}", age=-silent)
+        db.execute(
+            f"UPDATE jobs_worker SET seen_at = {db.later('%(age)s')} WHERE id = %(id)s", age=-silent, id=worker.id
+        )
 
 
-def claimed(database: str, *, lease: float = 60.0) -> tuple[UUID, Claim]:
-    owner = Owner(uuid4(), "w1")
+def claimed(database: str, *, lease: float = 60.0, worker_id: UUID | None = None) -> tuple[UUID, Claim]:
+    owner = Owner(worker_id or uuid4(), "w1")
     lanes = [Lane("default", execution, 1) for execution in Execution]
     (one,) = claim(store_database(database), owner, lanes, limits=dict.fromkeys(Execution, (1, 0)), lease_seconds=lease)
     return owner.id, one
@@ -72,7 +75,24 @@ def test_a_completed_job_says_when_and_after_how_many_attempts(database: str) ->
 def test_a_failed_job_counts_its_attempts(database: str) -> None:
     row = tasks.misbehave.enqueue("value_error")
     run_jobs()
-    says(row, "finished", f"Failed at {INSTANT} after 3 attempts\\.")
+    says(row, "finished", f"Failed at {INSTANT} after 3 attempts: ValueError: boom \\(2 retries used up\\)\\.")
+
+
+def test_a_job_that_failed_before_its_retries_were_used_up_says_how_many_were(database: str) -> None:
+    row = tasks.misbehave.using(retry=RetryPolicy(max_retries=5, base_delay=0)).enqueue("non_retryable")
+    run_jobs()
+    says(row, "finished", f"Failed at {INSTANT} after 1 attempt: .*NonRetryableError: .* \\(0 of 5 retries used\\)\\.")
+
+
+def test_a_job_that_timed_out_says_its_limit_once(database: str) -> None:
+    row = tasks.add.enqueue(1)
+    worker_id, one = claimed(database)
+    failure = system_failure("jobs.TimedOut", "tests.support.tasks.add ran longer than its timeout of 3 s")
+    closing = Closing(
+        one.attempt_id, one.job_id, one.task, 1, AttemptOutcome.TIMED_OUT, Status.TIMED_OUT, failure=failure, failures=1
+    )
+    record(store_database(database), worker_id, [closing], actor="w1")
+    says(row, "finished", f"Timed out at {INSTANT} after 1 attempt: .*add ran longer than its timeout of 3 s\\.")
 
 
 def test_a_cancelled_job_says_who_cancelled_it_and_why(database: str) -> None:
@@ -103,10 +123,37 @@ def test_a_running_job_that_was_asked_to_stop_says_so(database: str) -> None:
     says(row, "stopping", f"Running since {INSTANT} on w1; asked to stop at {INSTANT}\\.")
 
 
+def test_a_running_job_whose_worker_fell_silent_says_since_when_and_when_it_is_taken_back(database: str) -> None:
+    row = tasks.add.enqueue(1)
+    live_worker(database)
+    silent = uuid4()
+    live_worker(database, id=silent, name="w1", silent=29)
+    claimed(database, worker_id=silent)
+    assert jobs.explain(row).sentence.endswith("on w1.")
+    live_worker(database, id=silent, name="w1", silent=31)
+    says(
+        row,
+        "running",
+        f"Running since {INSTANT} on w1, which has not been heard from since {INSTANT}; "
+        f"if it stays silent, the job is taken back by {INSTANT}\\.",
+    )
+    jobs.cancel(row)
+    assert "; asked to stop at" in jobs.explain(row).sentence
+
+
 def test_a_running_job_whose_lease_is_over_says_what_happens_next(database: str) -> None:
     row = tasks.add.enqueue(1)
+    live_worker(database, role="worker")
     claimed(database, lease=-5)
-    says(row, "running", f"Running since .* on w1; its lease ended at {INSTANT}: a scheduler takes the job back .*\\.")
+    over = f"Running since .* on w1; its lease ended at {INSTANT}"
+    says(
+        row,
+        "running",
+        f"{over}; no live scheduler is there to take the job back\\.",
+        "python manage.py runscheduler",
+    )
+    live_worker(database)
+    says(row, "running", f"{over}; if it stays silent, a scheduler takes the job back any moment\\.")
 
 
 def test_a_job_for_later_says_when(database: str) -> None:
@@ -128,7 +175,8 @@ def test_a_job_of_an_unknown_task_says_what_to_deploy(database: str) -> None:
     says(
         jobs.get(receipt.job_id),
         "unknown_task",
-        f"Due since {INSTANT}; no task is named gone.task in this process: deploy the code .*"
+        f"Due since {INSTANT}; no task is named gone.task in this process \\(is its app in INSTALLED_APPS\\?\\): "
+        "deploy the code .*"
         'or the job fails as "task not found"\\.',
     )
 
@@ -138,7 +186,11 @@ def test_a_job_whose_task_only_the_workers_do_not_know_says_so(database: str) ->
     row = tasks.add.enqueue(1)
     worker_id, one = claimed(database)
     release(store_database(database), worker_id, [one.attempt_id], actor="w1", task_unknown=True)
-    says(row, "unknown_task", f"Due since {INSTANT}; a worker found no task named .*add at {INSTANT}: deploy .*")
+    says(
+        row,
+        "unknown_task",
+        f"Due since {INSTANT}; a worker found no task named .*add at {INSTANT} \\(is its app .*\\): deploy .*",
+    )
 
 
 @pytest.mark.parametrize("queues", [(), ("mail",)])
@@ -147,23 +199,28 @@ def test_a_queue_without_a_live_worker_gets_the_command_that_starts_one(database
     if queues:
         live_worker(database, queues=queues)
     row = tasks.add.enqueue(1)
-    command = "python manage.py runscheduler --queues default"
+    command = "python manage.py runscheduler"
     says(row, "no_worker", f"Due since {INSTANT}; no live worker serves queue default\\.", command)
 
 
-def test_a_worker_that_fell_silent_is_not_alive(database: str, settings: Settings) -> None:
-    settings.JOBS = {**settings.JOBS, "LEASE": 30, "RENEW": 10}
-    live_worker(database, silent=29)
+def test_a_worker_that_fell_silent_is_not_alive_and_says_since_when(database: str, settings: Settings) -> None:
+    settings.JOBS = {**settings.JOBS, "LEASE": 60, "RENEW": 10}
+    live_worker(database, silent=14)
     row = tasks.add.enqueue(1)
     says(row, "next", f"Due since {INSTANT}; it is the next thread job of queue default\\.")
-    live_worker(database, silent=31)
-    assert jobs.explain(row).reason == "no_worker"
+    store_database(database).execute("DELETE FROM jobs_worker")
+    live_worker(database, silent=16)
+    missing = f"no live worker serves queue default \\(w1 was last heard from at {INSTANT}\\)"
+    says(row, "no_worker", f"Due since {INSTANT}; {missing}\\.", "python manage.py runscheduler")
 
 
-def test_a_queue_with_an_odd_name_gets_a_command_that_the_shell_reads_right(database: str, settings: Settings) -> None:
-    settings.JOBS = {**settings.JOBS, "QUEUES": ["bulk mail"]}
-    row = tasks.add.using(queue="bulk mail").enqueue(1)
-    assert jobs.explain(row).command == "python manage.py runscheduler --queues 'bulk mail'"
+def test_a_queue_that_is_declared_no_more_is_not_helped_by_another_worker(database: str, settings: Settings) -> None:
+    settings.JOBS = {**settings.JOBS, "QUEUES": ["default", "old"]}
+    live_worker(database)
+    row = tasks.add.using(queue="old").enqueue(1)
+    assert jobs.explain(row).command == "python manage.py runscheduler"
+    settings.JOBS = {**settings.JOBS, "QUEUES": ["default"]}
+    says(row, "no_worker", f"Due since {INSTANT}; queue old is not declared: add it to JOBS\\['QUEUES'\\], and .*\\.")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +237,7 @@ def test_a_worker_without_slots_for_this_execution_does_not_count(
     live_worker(database, slots={one: int(one != execution) for one in Execution})
     live_worker(database, queues=("mail",))
     row = task.enqueue(1)
-    command = f"python manage.py runscheduler --queues default {option}"
+    command = f"python manage.py runscheduler {option}"
     missing = f"no live worker of queue default has slots for {execution} jobs"
     says(row, "no_worker", f"Due since {INSTANT}; {missing}\\.", command)
     live_worker(database, slots={Execution(execution): 1})
@@ -196,7 +253,7 @@ def test_a_job_that_was_lost_once_waits_for_a_worker_with_child_processes(databa
         row,
         "no_worker",
         f"Due since {INSTANT}; {alone}",
-        "python manage.py runscheduler --queues default --processes 1",
+        "python manage.py runscheduler --processes 1",
     )
 
 

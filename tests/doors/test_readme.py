@@ -163,7 +163,7 @@ def test_the_options_advised_for_sqlite_are_our_own() -> None:
 def test_the_environment_variables_are_those_that_the_settings_read() -> None:
     told = {code for row in table(README, "### Environment variables", "variable") for code in code_in(row[0])}
     sources = read("config/settings.py") + read("config/dotenv.py")
-    assert told == set(re.findall(r'(?:env\.\w+|environ\.get)\("([A-Z_]+)"', sources))
+    assert told == set(re.findall(r'(?:env\.\w+|environ\.get|flag|choice)\("([A-Z_]+)"', sources))
 
 
 @pytest.mark.parametrize("page", PAGES)

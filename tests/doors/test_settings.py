@@ -138,3 +138,26 @@ def test_a_secret_key_is_added_to_what_the_env_file_says_already(
     monkeypatch.setenv("SECRET_KEY", KEY)
     assert not ensure_secret_key(tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("DATABASE_URL", "nonsense", "DATABASE_URL is no address: give postgres://"),
+        ("DATABASE_URL", "mysql://u:secret@h/n", "DATABASE_URL starts with mysql://: give postgres://"),
+        ("DATABASE_URL", "postgres://u:secret@h:port/n", "DATABASE_URL cannot be read: "),
+        ("DEBUG", "maybe", "DEBUG='maybe': give 1 or 0"),
+        ("HTTPS", "2", "HTTPS='2': give 1 or 0"),
+        ("LOG_FORMAT", "jason", "LOG_FORMAT='jason': give one of lines, json"),
+        ("LOG_LEVEL", "loud", "LOG_LEVEL='loud': give one of INFO, "),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused_in_one_line(variable: str, value: str, said: str) -> None:
+    (line,) = run("manage.py", "runscheduler", expect=1, environment={"SECRET_KEY": KEY, variable: value}).splitlines()
+    assert line.startswith(f"ImproperlyConfigured: {said}")
+    assert "secret" not in line
+
+
+@pytest.mark.parametrize(("value", "means"), [("1", True), ("True", True), ("0", False), ("off", False), ("", False)])
+def test_a_flag_is_on_or_off(value: str, means: bool) -> None:
+    assert read("settings.DEBUG", DEBUG=value) is means

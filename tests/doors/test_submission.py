@@ -239,3 +239,9 @@ def test_no_door_but_the_submit_verb_inserts_jobs() -> None:
         if isinstance(node, ast.Constant) and "INSERT INTO jobs_job " in str(node.value)
     }
     assert inserting == {"jobs/store/submit.py"}
+
+
+def test_a_task_that_was_called_instead_of_bound_is_refused_with_what_to_write(database: str) -> None:
+    with pytest.raises(InvalidArguments, match=r"number 1 is 3, not a bound call of a task: pass task\.bind\(\.\.\.\)"):
+        jobs.enqueue_many([tasks.add.bind(1), tasks.add(1, 2)])  # type: ignore[list-item]
+    assert not Job.objects.exists()

@@ -182,4 +182,4 @@ def test_a_job_that_snoozes_without_end_fails_at_last(database: str, monkeypatch
 def test_a_line_whose_arguments_do_not_fit_is_kept_unformatted() -> None:
     buffer = LogBuffer()
     buffer.add(logging.makeLogRecord({"name": "shop", "levelname": "INFO", "msg": "too few: %d %d", "args": (1,)}))
-    assert [line.message for line in buffer.lines()] == ["'too few: %d %d' (not formatted: builtins.TypeError)"]
+    assert [line.message for line in buffer.lines()] == ["'too few: %d %d' (not formatted: TypeError)"]

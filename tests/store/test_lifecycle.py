@@ -14,7 +14,7 @@ from jobs.store.extend import begin, extend, stop_lingering
 from jobs.store.look import look
 from jobs.store.promote import expire, promote
 from jobs.store.prune import prune
-from jobs.store.reclaim import overdue, reclaim
+from jobs.store.reclaim import overdue, reclaim, tell_lost
 from jobs.store.release import release
 from jobs.store.requeue import requeue
 from jobs.store.workers import WorkerCard, beat, forget_silent, leave, live_roles, mark_asleep
@@ -195,6 +195,24 @@ def test_after_max_lost_the_job_fails_as_worker_died(bench: Bench) -> None:
         reclaim(bench.db, overdue(bench.db))
     job = bench.job(receipt.job_id)
     assert (job.status, job.cause, job.losses, job.failures) == (Status.FAILED, "worker died", 2, 0)
+
+
+def test_a_lost_attempt_is_told_with_its_job_its_worker_and_what_comes_next(bench: Bench) -> None:
+    receipt = bench.submit(max_lost=1)
+    card = WorkerCard(bench.owner.id, bench.owner.name, "h", 1, "both", "", ("default",), {})
+    told = []
+    for attempt in (1, 2):
+        beat(bench.db, card)
+        bench.claim()
+        bench.turn(61)
+        if attempt == 2:
+            leave(bench.db, card.id)
+        told += tell_lost(bench.db, reclaim(bench.db, overdue(bench.db)))
+    where = f"job {receipt.job_id}, attempt {{}} (tests.work) is lost: worker worker-1"
+    assert told == [
+        f"{where.format(1)}, silent since 2027-03-01 12:00:00 UTC; runs again in a child process",
+        f"{where.format(2)}, its lease ended at 2027-03-01 12:02:01 UTC; now failed: worker died",
+    ]
 
 
 def test_at_most_once_is_run_again_only_when_its_body_never_began(bench: Bench) -> None:

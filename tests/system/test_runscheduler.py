@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,11 @@ from django.db.backends import utils as django_database
 from django.db.migrations.recorder import MigrationRecorder
 
 import jobs
-from jobs import Status
+from jobs import Execution, Status
 from jobs.management.commands.runscheduler import Command
 from jobs.models import Attempt, Job, Worker
+from jobs.store.database import database
+from jobs.store.submit import Submission, submit
 from tests.support import tasks
 from tests.support.databases import fresh_database
 from tests.support.engine import running
@@ -104,8 +108,19 @@ def test_a_queue_that_is_not_declared_is_refused_in_one_line(live_database: str)
 @pytest.mark.django_db(transaction=True)
 def test_settings_that_make_no_sense_are_refused_in_one_line() -> None:
     with scheduler("default", jobs={"LEASE": 3, "RENEW": 3}, wait=False) as process:
-        assert process.wait() != 0
-        assert "JOBS['RENEW'] is 3 s" in process.output.strip().splitlines()[-1]
+        assert process.wait() == 2
+        (line,) = process.output.strip().splitlines()
+        assert "JOBS['RENEW'] is 3 s" in line
+
+
+def test_without_any_slot_it_refuses_to_idle(live_database: str) -> None:
+    nothing = ["--threads=0", "--async=0", "--processes=0"]
+    with scheduler(live_database, *nothing, wait=False) as process:
+        assert process.wait() == 2
+        (line,) = process.output.strip().splitlines()
+        assert "--threads, --async or --processes" in line
+    with scheduler(live_database, *nothing, "--role=scheduler", "--drain") as process:
+        assert process.wait() == 0
 
 
 # -- what it runs, and when it ends
@@ -126,6 +141,25 @@ def test_drain_exits_at_once_when_nothing_is_due(live_database: str) -> None:
         assert process.wait(10) == 0, process.output
 
 
+def test_drain_leaves_what_it_cannot_run_and_counts_it(live_database: str) -> None:
+    ran = tasks.add.enqueue(1)
+    left = [tasks.padd.enqueue(1), tasks.padd.enqueue(2)]
+    unknown = [
+        Submission(f"gone.{name}", "default", Execution.THREAD, 0, '{"args": [], "kwargs": {}}') for name in "ab"
+    ]
+    left += [jobs.get(receipt.job_id) for receipt in submit(database(live_database), unknown)]
+    with scheduler(live_database, "--processes=0", "--drain") as process:
+        assert process.wait(20) == 0, process.output
+    (line,) = re.findall("WARNING .*drained.*", process.output)
+    assert line.endswith(
+        "drained, but 4 due jobs left behind: 2 process (no slots here: --processes 1), "
+        "1 of task gone.a (not known here: is its app in INSTALLED_APPS?), "
+        "1 of task gone.b (not known here: is its app in INSTALLED_APPS?)"
+    )
+    assert jobs.get(ran).status == Status.COMPLETED
+    assert {jobs.get(row).status for row in left} == {Status.PENDING}
+
+
 def test_only_the_named_queues_are_served_and_one_no_more_than_its_number(live_database: str) -> None:
     mail = [tasks.sleep_in_thread.using(queue="mail").enqueue(0.15) for _ in range(4)]
     other = tasks.add.enqueue(1)
@@ -144,6 +178,19 @@ def test_it_ends_after_the_wanted_number_of_jobs(live_database: str) -> None:
     with scheduler(live_database, "--max-jobs=4") as process:
         assert process.wait() == 0, process.output
     assert statuses(live_database) == {"completed": 4, "pending": 6}
+
+
+def test_it_waits_on_an_empty_queue_until_the_wanted_number_has_ended(live_database: str, tmp_path: Path) -> None:
+    with scheduler(live_database, "--max-jobs=2") as process:
+        wait_until(lambda: Worker.objects.using(live_database).filter(asleep=True).exists(), what="it sleeps")
+        first = tasks.add.enqueue(1)
+        wait_until(lambda: jobs.get(first).status == Status.COMPLETED)
+        second = tasks.hang_in_thread.enqueue("last", str(tmp_path / "leave"))
+        wait_until(lambda: Effect.objects.using(live_database).filter(job_id=second.pk).exists(), what="it runs")
+        assert process.running
+        (tmp_path / "leave").touch()
+        assert process.wait() == 0, process.output
+    assert completed([first, second])
 
 
 def test_inside_another_program_it_gives_the_signals_back(live_database: str) -> None:
@@ -194,47 +241,143 @@ def test_log_lines_carry_the_ids_of_job_and_attempt(live_database: str) -> None:
     tired, broken = tasks.fail_twice.enqueue(), tasks.misbehave.enqueue("non_retryable")
     with scheduler(live_database, "--drain", environment={"LOG_LEVEL": "DEBUG"}) as process:
         assert process.wait() == 0
-    attempts = dict(Attempt.objects.using(live_database).values_list("id", "job_id"))
-    for word, row in (("WARNING", tired), ("ERROR", broken), ("DEBUG", tired)):
-        (found,) = set(re.findall(rf"{word} +jobs\S*: job {row.pk}, attempt (\d+)", process.output)[:1])
-        assert attempts[int(found)] == row.pk
+    for word, row, attempts in (("WARNING", tired, {"1", "2"}), ("ERROR", broken, {"1"}), ("DEBUG", tired, {*"123"})):
+        name = re.escape(f"({row.task})")
+        found = re.findall(rf"{word} +jobs\S*: job {row.pk}, attempt (\d+) {name} ", process.output)
+        assert set(found) == attempts, process.output
+    (error,) = re.findall("ERROR .*", process.output)
+    assert error.endswith("failed, and is not tried again: jobs.domain.errors.NonRetryableError: no use"), error
+    assert not re.search(r"INFO .*ended failed", process.output)
     assert "Traceback" in process.output  # of the final failure
 
 
-def on_terminal(alias: str, *arguments: str) -> tuple[subprocess.Popen[bytes], Callable[[], str]]:
-    """The command with a terminal as its standard error, and what was shown there so far."""
-    screen, slave = pty.openpty()
-    own = {**os.environ, "DATABASE_URL": url_of(alias), "DJANGO_SETTINGS_MODULE": "tests.settings_process"}
-    command = [sys.executable, "manage.py", "runscheduler", "--processes=0", *arguments]
-    process = subprocess.Popen(command, cwd=ROOT, env=own, stderr=slave, stdin=subprocess.DEVNULL)
-    os.close(slave)
-    shown: list[bytes] = []
+class Terminal:
+    """The command with a terminal of its own as its standard error, and what was shown there so far."""
 
-    def read() -> None:
+    def __init__(self, alias: str, *arguments: str, columns: int = 100) -> None:
+        self._screen, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        own = {**os.environ, "DATABASE_URL": url_of(alias), "DJANGO_SETTINGS_MODULE": "tests.settings_process"}
+        # So that Ctrl-C typed there, and its end, reach the command as signals.
+        adopt = (
+            "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
+        )
+        command = [sys.executable, "manage.py", "runscheduler", "--processes=0", *arguments]
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", adopt, *command],
+            cwd=ROOT,
+            env=own,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self._columns = columns
+        self._shown: list[bytes] = []
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+
+    @property
+    def shown(self) -> str:
+        return b"".join(self._shown).decode(errors="replace")
+
+    @property
+    def lines(self) -> list[str]:
+        """What somebody sees who scrolls up: each line as it ended up, the last one as it is now."""
+        seen: list[list[str]] = [[]]
+        column = 0
+        for part in re.findall("\x1b\\[[0-9;]*[A-Za-z]|.|\n|\r", self.shown):
+            if part == "\r":
+                column = 0
+            elif part == "\n":
+                seen.append([])
+                column = 0
+            elif part == "\x1b[K":
+                del seen[-1][column:]
+            elif not part.startswith("\x1b"):
+                if column == self._columns:
+                    seen.append([])
+                    column = 0
+                seen[-1][column : column + 1] = [part]
+                column += 1
+        return ["".join(line) for line in seen]
+
+    def type(self, keys: bytes) -> None:
+        os.write(self._screen, keys)
+
+    def _read(self) -> None:
         while True:
             try:
-                shown.append(os.read(screen, 4096))
-            except OSError:  # the other end is gone
-                os.close(screen)
+                self._shown.append(os.read(self._screen, 4096))
+            except OSError:  # the other end is gone, or this one
                 return
 
-    threading.Thread(target=read, daemon=True).start()
-    return process, lambda: b"".join(shown).decode()
+    def close(self) -> None:
+        os.close(self._screen)
 
 
-def test_a_terminal_shows_one_live_line(live_database: str, tmp_path: Path) -> None:
+def test_a_terminal_shows_one_live_line_with_the_log_above_it(live_database: str, tmp_path: Path) -> None:
     until = tmp_path / "leave"
     rows = [tasks.hang_in_thread.enqueue("live", str(until)), tasks.add.enqueue(1)]
-    process, shown = on_terminal(live_database)
-    try:
-        wait_until(lambda: "\rrunning 1  completed 1" in shown().replace("\x1b[K", ""), what="the line shows both")
+    with Terminal(live_database, columns=400) as terminal:
+        wait_until(lambda: terminal.lines[-1].startswith("running 1  completed 1"), what="the line shows both")
+        tired = tasks.fail_twice.enqueue()
+        wait_until(lambda: "running 1  completed 2  failed 0  retrying 2" in terminal.lines[-1])
+        terminal.type(b"\x03")
+        wait_until(lambda: re.match(rf"waiting \d+ s for 1 job: #{rows[0].pk} ", terminal.lines[-1]) is not None)
         until.touch()
-        wait_until(lambda: "running 0  completed 2" in shown())
-        process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert terminal.process.wait(20) == 0
+        wait_until(lambda: terminal.lines[-2].endswith("stopped"))
+        lines = [line for line in terminal.lines if line not in ("", "^C")]
+    assert completed([*rows, tired])
+    # Nothing but whole log lines stays: no line shares its place with the live one.
+    assert all(re.match(r"(\^C)?\d{4}-\d\d-\d\d [\d:,]+ (INFO|WARNING) ", line) for line in lines), lines
+    assert sum("WARNING" in line for line in lines) == 2
+    assert sum("(Ctrl-C" in line for line in lines) == 0
+
+
+def test_a_narrow_terminal_is_not_scrolled_by_the_live_line(live_database: str) -> None:
+    with Terminal(live_database, columns=30) as terminal:
+        wait_until(lambda: terminal.lines[-1] == "running 0  completed 0  faile", what="it is cut")
+        lines = len(terminal.lines)
+        shown = terminal.shown.count("running 0")
+        wait_until(lambda: terminal.shown.count("running 0") >= shown + 2, what="it is drawn again")
+        assert len(terminal.lines) == lines
+
+
+def test_a_closed_terminal_stops_it_like_a_signal(live_database: str) -> None:
+    row = tasks.hang_in_thread.enqueue("left")
+    with Terminal(live_database, "--grace=0.2") as terminal:
+        wait_until(lambda: Effect.objects.using(live_database).filter(job_id=row.pk).exists(), what="it runs")
+        terminal.close()
+        assert terminal.process.wait(20) == 0
+    assert (jobs.get(row).status, jobs.get(row).interruptions) == (Status.PENDING, 1)
+    assert not Worker.objects.using(live_database).exists()
+
+
+def test_under_nohup_a_hangup_is_nothing(live_database: str) -> None:
+    row = tasks.hang_in_thread.enqueue("stays")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with scheduler(live_database) as process:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            wait_until(lambda: Effect.objects.using(live_database).filter(job_id=row.pk).exists(), what="it runs")
+            process.send(signal.SIGHUP)
+            assert completed_after(tasks.add.enqueue(1))
+            assert process.running
+            process.send(signal.SIGTERM)
+            process.wait_for(f"stopping: no new jobs; up to 2[45] s for 1 job: #{row.pk}; a second signal")
+            process.send(signal.SIGTERM)
+            assert process.wait() == 0
     finally:
-        process.kill()
-    assert completed(rows)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def test_without_a_terminal_there_is_no_live_line(live_database: str) -> None:
@@ -300,3 +443,8 @@ def test_an_idle_scheduler_sends_less_than_a_statement_a_second(
 
 def completed(rows: list[Job]) -> bool:
     return all(jobs.get(row).status == Status.COMPLETED for row in rows)
+
+
+def completed_after(row: Job) -> bool:
+    wait_until(lambda: jobs.get(row).status == Status.COMPLETED)
+    return True

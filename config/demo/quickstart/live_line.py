@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 PAUSE = 2.0
@@ -61,8 +61,9 @@ class LiveLine:
         self._write(f"\r{self._shown[:width]}\x1b[K")
 
     def _write(self, text: str) -> None:
-        self._out.write(text)
-        self._out.flush()
+        with suppress(OSError):  # a terminal that was closed, while we stop
+            self._out.write(text)
+            self._out.flush()
 
 
 class _Above(logging.Handler):
@@ -75,7 +76,8 @@ class _Above(logging.Handler):
             said = record.getMessage().splitlines()[0]
             if record.exc_info and record.exc_info[1] is not None:
                 # One line: the traceback is in the admin.
-                said += f" ({type(record.exc_info[1]).__name__})"
+                name = type(record.exc_info[1]).__name__
+                said += f" ({name})" if name not in said else ""
             at = time.strftime("%H:%M:%S", time.localtime(record.created))
             self._line.say(f"{at} {record.levelname:<7} {said}")
         except Exception:  # noqa: BLE001 - logging's own rule: a handler does not raise

@@ -8,9 +8,11 @@ from pathlib import Path
 from django.db import DatabaseError, connection
 
 from config.demo.quickstart.refusal import Refused
+from config.demo.quickstart.summary import counted
 
 MARK = "quickstart_mark"
-_ADVICE = "Name a new one: DATABASE_URL=sqlite:///quickstart.sqlite3 python manage.py quickstart"
+_COMMAND = "DATABASE_URL=sqlite:///quickstart.sqlite3 python manage.py quickstart"
+_ADVICE = f"Name a new one: {_COMMAND}"
 
 
 def refuse_foreign_database() -> None:
@@ -19,7 +21,7 @@ def refuse_foreign_database() -> None:
     if tables and MARK not in tables:
         some = ", ".join(tables[:3]) + (", ..." if len(tables) > 3 else "")
         raise Refused(
-            f"quickstart did not make {described()}, which has {len(tables)} tables ({some}): "
+            f"quickstart did not make {described()}, which has {counted(len(tables), 'table')} ({some}): "
             f"it will not touch it. {_ADVICE}"
         )
 
@@ -53,7 +55,9 @@ def _tables() -> list[str]:
 
 
 def _unusable(error: Exception) -> Refused:
-    return Refused(f"{described()} cannot be used: {' '.join(str(error).split())}. {_ADVICE}")
+    said = str(error).strip().splitlines() or [type(error).__name__]  # libpq asks whether the server runs, further down
+    advice = _ADVICE if connection.vendor == "sqlite" else f"Start the server, or use SQLite: {_COMMAND}"
+    return Refused(f"{described()} cannot be used: {said[0].rstrip('.?! ')}. {advice}")
 
 
 def _sqlite_tables() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -48,7 +49,7 @@ class BackgroundServer:
 def site(port: int) -> BackgroundServer:
     """The project itself. Raises Refused when the port cannot be had."""
     try:
-        server = ThreadedWSGIServer((HOST, port), _QuietSiteHandler)
+        server = _Site((HOST, port), _QuietSiteHandler)
     except OSError as error:
         other = port + 1 if 1024 <= port < 65535 else 8000
         what = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be had ({error.strerror})"
@@ -60,7 +61,24 @@ def site(port: int) -> BackgroundServer:
 def file_server(folder: Path) -> BackgroundServer:
     """A server of the files in a folder, on a port that is free."""
     handler = partial(_QuietFileHandler, directory=str(folder))
-    return BackgroundServer(ThreadingHTTPServer((HOST, 0), handler))
+    return BackgroundServer(_Files((HOST, 0), handler))
+
+
+class _Site(ThreadedWSGIServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _note_error(client_address)
+
+
+class _Files(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        _note_error(client_address)
+
+
+def _note_error(client_address: Any) -> None:
+    """The base class prints a traceback across the live line, also for a client that just left."""
+    error = sys.exc_info()[1]
+    level = logging.DEBUG if isinstance(error, ConnectionError) else logging.ERROR
+    logger.log(level, "a request from %s failed", client_address, exc_info=error)
 
 
 class _QuietSiteHandler(WSGIRequestHandler):

@@ -63,14 +63,18 @@ def _run(line: LiveLine, server: BackgroundServer, stop: StopRequest, *, drain: 
     scheduler = Scheduler(name="quickstart", process_ends=True)
     try:
         scheduler.start()
+        older = summary.unfinished(summary.counts())
         job_ids = submit_load(_urls(server, drain=drain)) if load else []
-        line.say(f"Sample load: {len(job_ids)} jobs submitted")
+        if load:
+            line.say(f"Sample load: {summary.counted(len(job_ids), 'job')} submitted")
+        if older:
+            line.say(f"From before: {summary.counted(older, 'job')} not done yet")
         if not drain:
             line.say(f"Orders to place, each with two jobs: {server.url}/demo/orders/")
             line.say(f"Admin: {server.url}/admin/   (Ctrl-C stops)")
-        done = _watch_load(line, job_ids, scheduler, stop, give_up_after=GIVE_UP_AFTER if drain else None)
+        done = not load or _watch_load(line, job_ids, scheduler, stop, give_up_after=GIVE_UP_AFTER if drain else None)
         if done and job_ids:
-            line.end(summary.one_line(summary.counts(job_ids)))
+            line.end(summary.one_line(summary.counts(job_ids), job_ids))
             line.say("\n".join(["", *summary.table(job_ids), ""]))
             for surprise in surprises(job_ids):
                 line.say(f"Not as it ought to be: {surprise}")
@@ -82,6 +86,10 @@ def _run(line: LiveLine, server: BackgroundServer, stop: StopRequest, *, drain: 
         return 0 if stop.asked() else 1
     if not done:
         return stop.exit_code or 1
+    left = summary.unfinished(summary.counts())
+    if left:
+        older_jobs = f"{summary.counted(left, 'older job')} {'is' if left == 1 else 'are'} not done yet"
+        line.say(f"{older_jobs}. To go on with them: python manage.py quickstart --no-load")
     return 1 if surprises(job_ids) else 0
 
 
@@ -123,7 +131,7 @@ def _look(line: LiveLine, job_ids: Sequence[int] | None) -> Counter[str] | None:
     """The jobs by status, shown; None when the database does not answer, which is said and survived."""
     try:
         by_status = summary.counts(job_ids)
-        line.show(summary.one_line(by_status))
+        line.show(summary.one_line(by_status, job_ids))
     except DatabaseError as error:
         line.show(f"the database does not answer: {' '.join(str(error).split())}")
         connection.close()
@@ -147,7 +155,8 @@ def _stop(line: LiveLine, scheduler: Scheduler, stop: StopRequest) -> None:
     if stop.asked():
         with suppress(DatabaseError):
             left = summary.unfinished(summary.counts())
-            line.say(f"Stopped. {left} jobs wait for the next start." if left else "Stopped. No job is left waiting.")
+            waits = f"{summary.counted(left, 'job')} {'waits' if left == 1 else 'wait'} for the next start."
+            line.say(f"Stopped. {waits if left else 'No job is left waiting.'}")
 
 
 def _stop_scheduler(scheduler: Scheduler) -> None:

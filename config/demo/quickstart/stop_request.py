@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a request that the main thread reads, from the first moment on."""
+"""Ctrl-C, SIGTERM and SIGHUP as a request that the main thread reads, from the first moment on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def stop_on_signals() -> Iterator[StopRequest]:
     request = StopRequest()
     before = {}
     if threading.current_thread() is threading.main_thread():
-        before = {number: signal.signal(number, request.receive) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants us to outlive the terminal
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, request.receive) for number in numbers}
     try:
         yield request
     finally:

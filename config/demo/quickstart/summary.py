@@ -5,13 +5,16 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from datetime import timedelta
 
 from django.db.models import Count
+from django.db.models.functions import Now
 
 from config.demo import tasks
 from jobs import Status
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, Worker
 
+HEARD_WITHIN = timedelta(seconds=30)
 _WAITING = (Status.BLOCKED, Status.SCHEDULED, Status.PENDING)
 _HEADINGS = ("task", "jobs", "attempts", "completed", "failed", "median run", "slowest run")
 
@@ -22,11 +25,16 @@ def counts(job_ids: Sequence[int] | None = None) -> Counter[str]:
     return Counter(dict(jobs.order_by().values_list("status").annotate(Count("pk"))))
 
 
+def counted(many: int, what: str) -> str:
+    return f"{many} {what}{'s' * (many != 1)}"
+
+
 def unfinished(by_status: Counter[str]) -> int:
     return by_status[Status.RUNNING] + by_status[Status.RETRY_WAIT] + sum(by_status[status] for status in _WAITING)
 
 
-def one_line(by_status: Counter[str]) -> str:
+def one_line(by_status: Counter[str], job_ids: Sequence[int] | None = None) -> str:
+    """The counts of these jobs, and how far those are that run."""
     parts = {
         "running": by_status[Status.RUNNING],
         "waiting": sum(by_status[status] for status in _WAITING),
@@ -35,7 +43,7 @@ def one_line(by_status: Counter[str]) -> str:
         "cancelled": by_status[Status.CANCELLED],
     }
     done = f"{by_status.total() - unfinished(by_status)} of {by_status.total()} jobs done"
-    return ", ".join([done, *(f"{many} {what}" for what, many in parts.items() if many), *_progress()])
+    return ", ".join([done, *(f"{many} {what}" for what, many in parts.items() if many), *_progress(job_ids)])
 
 
 def table(job_ids: Sequence[int]) -> list[str]:
@@ -64,9 +72,12 @@ def table(job_ids: Sequence[int]) -> list[str]:
     return _aligned(rows)
 
 
-def _progress() -> list[str]:
-    """How far the running jobs are that know it."""
+def _progress(job_ids: Sequence[int] | None) -> list[str]:
+    """How far those of the running jobs are that know it. What a killed process left says nothing any more."""
     running = Attempt.objects.filter(outcome="running", progress_done__isnull=False, progress_total__gt=0)
+    running = running.filter(worker_id__in=Worker.objects.filter(seen_at__gte=Now() - HEARD_WITHIN).values("pk"))
+    if job_ids is not None:
+        running = running.filter(job__in=job_ids)
     seen = running.order_by("pk").values_list("job__task", "progress_done", "progress_total")[:3]
     return [f"{_short(task)} {100 * done / total:.0f} %" for task, done, total in seen if done and total]
 

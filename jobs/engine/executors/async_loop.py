@@ -136,7 +136,7 @@ class AsyncExecutor:
                 body = opened(one, self._registry, self._listener)
                 outcome = body if isinstance(body, Outcome) else await arun(body)
             except BaseException as error:  # noqa: BLE001 - a cancel that arrived outside the body
-                logger.debug("attempt %s ended outside its body: %r", one.claim.attempt_id, error)
+                logger.debug("%s ended outside its body: %r", one.claim, error)
                 outcome = verdict.stopped(one.claim, one.stop.reason)
             if one.end():
                 self._listener.finished(one.claim, outcome)

@@ -98,7 +98,7 @@ class ProcessSlot:
         try:
             run.finish(outcome)
         except Exception:  # the slot must live on
-            logger.exception("job %s: its outcome was not taken", run.claim.job_id)
+            logger.exception("%s: its outcome was not taken", run.claim)
 
     def _outcome(self, run: ProcessRun) -> Outcome:
         try:
@@ -106,14 +106,14 @@ class ProcessSlot:
                 try:
                     return self._carry_out(run, self._ready_child(run))
                 except NoChild as error:
-                    logger.warning("job %s: %s", run.claim.job_id, error)
+                    logger.warning("%s: %s", run.claim, error)
                     self._kill_child()
                     self._stopping.wait(RELAUNCH_PAUSE)
-            logger.error("job %s is handed back: no child process would run it", run.claim.job_id)
+            logger.error("%s is handed back: no child process would run it", run.claim)
             return Outcome(Ending.UNSTARTED, reason="no child process would run it")
         except Exception:
             # A bug of ours; whether the body ran is not known.
-            logger.exception("job %s: its slot failed", run.claim.job_id)
+            logger.exception("%s: its slot failed", run.claim)
             self._kill_child()
             return Outcome(Ending.LOST, reason="the process executor failed")
 
@@ -160,7 +160,7 @@ class ProcessSlot:
             if error is None:
                 return self._answer(run, future.result())
             if not isinstance(error, ProcessExpired):
-                logger.warning("job %s: pebble gave up: %r", run.claim.job_id, error)
+                logger.warning("%s: pebble gave up: %r", run.claim, error)
             exit_code = getattr(error, "exitcode", 0) or 0
         if not pool.has_begun(run.claim.attempt_id):
             raise NoChild("a child process died before it began")

@@ -97,9 +97,7 @@ class ThreadExecutor:
             try:
                 self._execute(one)
             except BaseException:  # the slot must live on
-                logger.exception(
-                    "job %s, attempt %s: the thread executor failed", one.claim.job_id, one.claim.attempt_id
-                )
+                logger.exception("%s: the thread executor failed", one.claim)
             finally:
                 self._runs.pop(one.claim.attempt_id, None)
             del one

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 from types import FrameType
@@ -18,22 +19,26 @@ from django.utils import autoreload
 
 from jobs.conf import jobs_settings
 from jobs.domain.errors import JobsError
-from jobs.domain.execution import Execution
+from jobs.domain.text import first_line
 from jobs.engine.options import ROLES
 from jobs.management.console_log import show_log
 from jobs.management.option_types import positive, queues, seconds, slots
 from jobs.management.status_line import StatusLine
+from jobs.management.words import counted_jobs, introduction, left_behind
 from jobs.scheduler import Scheduler
 
 logger = logging.getLogger("jobs.runscheduler")
 
 CANNOT_START, AGENT_DIED = 2, 3
 LOOK_EVERY = 0.1
+SAY_EVERY = 10.0
+"""Seconds of a stop between two lines about what it waits for."""
 
 
 class Command(BaseCommand):
     help = (
-        "Run jobs: promote, claim, run, record, reclaim. SIGTERM or Ctrl-C stops gracefully; a second signal at once. "
+        "Run jobs: promote, claim, run, record, reclaim. SIGTERM, SIGHUP or Ctrl-C stops gracefully, a second signal "
+        "stops at once. "
         "Exit codes: 0 stopped or drained, 2 could not start, 3 a part of the scheduler died."
     )
     requires_migrations_checks = False  # our own check is one line, and refuses
@@ -57,8 +62,8 @@ class Command(BaseCommand):
             help="only these, such as mail:4,default; a number is the most slots of this process that may run it",
         )
         add("--role", choices=ROLES, default="both", help="scheduler: promote, reclaim, prune; worker: claim and run")
-        add("--drain", action="store_true", help="exit when nothing is due")
-        add("--max-jobs", type=positive, help="exit after this many jobs")
+        add("--drain", action="store_true", help="exit when nothing is due that this process can run")
+        add("--max-jobs", type=positive, help="exit when this many jobs have begun and ended")
         add("--grace", type=seconds, default=settings.GRACE, help="seconds that a stop lets jobs finish")
         add("--name", help="the worker's label (default: host:pid)")
         add("--reload", action="store_true", help="restart when code changes (development)")
@@ -67,9 +72,15 @@ class Command(BaseCommand):
         # Until there is a scheduler, and while the interpreter winds up, there is nothing to hand back.
         _on_stop_signals(_leave_at_once)
         try:
+            jobs_settings()  # the options' defaults: a wrong one is said in a line, before it is a traceback
+        except ImproperlyConfigured as error:
+            self.stderr.write(f"CommandError: {error}")
+            sys.exit(CANNOT_START)
+        try:
             super().run_from_argv(argv)
         finally:
             _on_stop_signals(signal.SIG_IGN)
+            _forget_closed_terminal()
 
     def handle(self, *args: Any, **options: Any) -> None:
         show_log()
@@ -98,10 +109,12 @@ class Command(BaseCommand):
 
         if os.environ.get(autoreload.DJANGO_AUTORELOAD_ENV) != "true":
             # Ctrl-C reaches our child too, which needs us alive to end in its own time: Django would kill it.
-            signal.signal(signal.SIGINT, lambda number, frame: None)
+            for number in (signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, lambda number, frame: None)
             autoreload.run_with_reloader(run)
             return
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, lambda number, frame: sys.exit(0))
         try:
             autoreload.run_with_reloader(run)
         finally:
@@ -127,17 +140,24 @@ class Command(BaseCommand):
             )
         except (JobsError, ImproperlyConfigured) as error:
             raise CommandError(str(error), returncode=CANNOT_START) from None
+        if scheduler.options.claims and not any(scheduler.options.slots.values()):
+            raise CommandError(
+                "no slots, so nothing would ever run: give --threads, --async or --processes a number from 1, "
+                "or choose --role scheduler",
+                returncode=CANNOT_START,
+            )
         if self._signals:
             return
         try:
             scheduler.start()
         except DatabaseError as error:
             raise _unusable(scheduler.options.alias, error) from None
-        logger.info("%s", _introduction(scheduler))
-        try:
-            dead = self._wait(scheduler, drain=options["drain"] or options["max_jobs"] is not None)
-        finally:
-            scheduler.stop()
+        logger.info("%s", introduction(scheduler.options))
+        with StatusLine(scheduler, self.stderr) as status:
+            try:
+                dead = self._wait(scheduler, status, drain=options["drain"])
+            finally:
+                self._stop(scheduler, status)
         if dead:
             raise CommandError(f"{', '.join(dead)} died: see the log; restart me", returncode=AGENT_DIED)
         logger.info("worker %s stopped", scheduler.options.name)
@@ -148,39 +168,65 @@ class Command(BaseCommand):
         if self._signals > 1 and self._scheduler is not None:
             self._scheduler.hurry()
 
-    def _wait(self, scheduler: Scheduler, *, drain: bool) -> list[str]:
+    def _wait(self, scheduler: Scheduler, status: StatusLine, *, drain: bool) -> list[str]:
         """Until a signal, or until nothing is left to do; the agents that died, if any."""
-        with StatusLine(scheduler, self.stderr) as status:
-            while not self._signals:
-                if scheduler.dead_loops:
-                    return scheduler.dead_loops
-                if drain and scheduler.join(0, due_only=True):
-                    break
-                status.show()
-                time.sleep(LOOK_EVERY)
-        if self._signals:
-            logger.info(
-                "stopping: no new jobs; up to %g s for those that run; a second signal interrupts them",
-                scheduler.options.grace,
-            )
+        while not self._signals and not scheduler.exhausted:
+            if scheduler.dead_loops:
+                return scheduler.dead_loops
+            if drain and scheduler.join(0, due_only=True):
+                _tell_what_is_left(scheduler)
+                break
+            status.show()
+            time.sleep(LOOK_EVERY)
         return []
 
+    def _stop(self, scheduler: Scheduler, status: StatusLine) -> None:
+        """In a thread of its own, so that somebody can say meanwhile what it waits for."""
+        grace_ends_at = time.monotonic() + scheduler.options.grace
+        said_at: float | None = None
+        stopping = threading.Thread(target=_stop_and_disconnect, args=(scheduler,), name="jobs-stop")
+        stopping.start()
+        while stopping.is_alive():
+            running, left = _running_jobs(scheduler), max(0.0, grace_ends_at - time.monotonic())
+            if running and left:
+                status.show_instead(f"waiting {left:.0f} s for {counted_jobs(running)}  (Ctrl-C interrupts)")
+            else:
+                status.show_instead("stopping")
+            if said_at is None and not scheduler.may_claim:
+                said_at = time.monotonic()
+                if self._signals:
+                    logger.info("stopping: no new jobs; %s", _waits_for(running, left))
+            elif said_at is not None and running and left and time.monotonic() - said_at >= SAY_EVERY:
+                said_at = time.monotonic()
+                logger.info("still waiting, %s", _waits_for(running, left))
+            stopping.join(LOOK_EVERY if said_at is not None else 0.01)
 
-def _introduction(scheduler: Scheduler) -> str:
-    options = scheduler.options
-    what = {"both": "promotes, runs and reclaims", "scheduler": "promotes and reclaims", "worker": "runs"}[options.role]
-    queues = ", ".join(name if most is None else f"{name} (at most {most})" for name, most in options.queues.items())
-    slots = ", ".join(f"{count} {execution}" for execution, count in options.slots.items() if options.claims and count)
-    connection = connections[options.alias]
-    parts = [
-        f"worker {options.name} {what} jobs of queues {queues}",
-        f"slots: {slots}" if slots else "no slots",
-        f"database {options.alias} ({connection.display_name})",
-        f"lease {options.lease:g} s, poll {options.poll:g} s, grace {options.grace:g} s",
-    ]
-    if options.claims and not options.slots.get(Execution.PROCESS):
-        parts.append("without --processes a job that was lost once waits for another worker")
-    return "; ".join(parts)
+
+def _waits_for(running: list[int], seconds: float) -> str:
+    if not running:
+        return "no job runs"
+    return f"up to {seconds:.0f} s for {counted_jobs(running)}; a second signal interrupts them"
+
+
+def _running_jobs(scheduler: Scheduler) -> list[int]:
+    held = scheduler.in_flight.held()
+    return sorted(one.claim.job_id for one in held if one.began_at is not None and one.ended_at is None)
+
+
+def _stop_and_disconnect(scheduler: Scheduler) -> None:
+    try:
+        scheduler.stop()
+    finally:
+        connections.close_all()
+
+
+def _tell_what_is_left(scheduler: Scheduler) -> None:
+    try:
+        said = left_behind(scheduler.options.role, *scheduler.left_behind())
+    except DatabaseError as error:
+        said = f"drained; what is left to others cannot be said now: {first_line(str(error))}"
+    if said and not scheduler.exhausted:
+        logger.warning("%s", said)
 
 
 def _refuse_unapplied_migrations() -> None:
@@ -200,7 +246,7 @@ def _refuse_unapplied_migrations() -> None:
 
 
 def _unusable(alias: str, error: DatabaseError) -> CommandError:
-    reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    reason = first_line(str(error)) or type(error).__name__
     return CommandError(f"database {alias!r} cannot be used: {reason}", returncode=CANNOT_START)
 
 
@@ -208,8 +254,20 @@ def _on_stop_signals(handler: Any) -> dict[signal.Signals, Any]:
     """Handle the signals that stop us like this; what handled them before, by signal. Only a main thread can."""
     if threading.current_thread() is not threading.main_thread():
         return {}
-    return {number: signal.signal(number, handler) for number in (signal.SIGTERM, signal.SIGINT)}
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup wants us to outlive the terminal
+        numbers.append(signal.SIGHUP)
+    return {number: signal.signal(number, handler) for number in numbers}
 
 
 def _leave_at_once(number: int, frame: FrameType | None) -> None:
     os._exit(0)
+
+
+def _forget_closed_terminal() -> None:
+    """What could not be said to a terminal that is gone must not become the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
