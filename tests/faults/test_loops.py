@@ -33,6 +33,15 @@ AGENTS = {"dispatcher", "recorder", "lease-keeper", "housekeeper", "waker"}
 on_postgresql = pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 
 
+def others(alias: str) -> int:
+    with connections[alias].cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        )
+        return int(cursor.fetchone()[0])
+
+
 def terminate_others(alias: str) -> int:
     """Every backend of this database but the caller's."""
     with connections[alias].cursor() as cursor:
@@ -62,6 +71,7 @@ def test_terminated_backends_are_replaced_and_nobody_traces_back(
     with running(lease=3.0, renew=0.5) as engine:
         assert works(live_database)
         for _ in range(5):
+            wait_until(lambda: others(live_database) >= 4, what="all are connected")
             assert terminate_others(live_database) >= 4
             assert works(live_database)
         assert engine.dead_loops == []

@@ -16,13 +16,14 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 Harm = Literal["answer lost", "commit lost", "commit late", "backend terminated"]
-COMMIT, BEGIN = b"COMMIT\0", b"BEGIN"
+BEGIN, COMMIT, ROLLBACK = b"BEGIN", b"COMMIT\0", b"ROLLBACK\0"
 _KEY_DATA = re.compile(rb"K\x00\x00\x00\x0c(.{4})", re.DOTALL)
 
 
 @dataclass
 class Fault:
-    """Harm to the first transaction whose statements contain `marker`, at its COMMIT."""
+    """Harm to the first transaction whose statements contain `marker`, at its COMMIT; a statement outside of one
+    commits itself."""
 
     marker: bytes
     harm: Harm
@@ -40,6 +41,7 @@ class Link:
         """Of the backend."""
         self.said = b""
         """By the client, since its transaction began."""
+        self.in_transaction = False
         self.listens = False
         self.mute = False
         """Whether what the server says goes nowhere."""
@@ -154,17 +156,18 @@ class Proxy:
     def _pump_up(self, link: Link) -> None:
         while data := link.client.recv(65536):
             self._wait_for_flow(link)
-            link.said = data if BEGIN in data else (link.said + data)[-1_000_000:]
+            link.said = (link.said + data)[-1_000_000:] if link.in_transaction else data
+            link.in_transaction = link.in_transaction or BEGIN in data
             link.listens = link.listens or b"LISTEN" in data
-            fault = self._fault_for(link, data)
+            commits = COMMIT in data or not link.in_transaction
+            link.in_transaction = not (commits or ROLLBACK in data) and link.in_transaction
+            fault = self._fault_for(link) if commits else None
             if fault is None:
                 link.server.sendall(data)
             elif self._harm(fault, link, data):
                 return
 
-    def _fault_for(self, link: Link, data: bytes) -> Fault | None:
-        if COMMIT not in data:
-            return None
+    def _fault_for(self, link: Link) -> Fault | None:
         for fault in self._faults:
             if fault.marker in link.said:
                 self._faults.remove(fault)
