@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from django.db import connections
 
 import jobs
 from jobs import Status
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, Worker
 from tests.support import faulty, tasks
 from tests.support.models import effects
 from tests.support.proxy import Harm, proxy_before
@@ -31,6 +28,12 @@ HARMS = [
     pytest.param("backend terminated", marks=pytest.mark.slow),
 ]
 
+
+def wait_until_asleep(alias: str) -> None:
+    """An idle scheduler only looks: the next claim is one that finds something."""
+    wait_until(lambda: Worker.objects.using(alias).filter(asleep=True).exists(), what="the scheduler sleeps")
+
+
 pytestmark = pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 
 
@@ -40,7 +43,7 @@ def test_each_job_runs_once_and_is_recorded_once(live_database: str, where: str,
     size = 30
     with proxy_before(url_of(live_database)) as proxy:
         with scheduler(live_database, jobs=CALM, url=proxy.url) as worker:
-            wait_until(lambda: proxy.links >= 4)
+            wait_until_asleep(live_database)
             fault = proxy.at_commit(where, harm)
             rows = jobs.enqueue_many([(tasks.leave_mark, tasks.aleave_mark)[n % 2].bind("mark") for n in range(size)])
             assert fault.happened.wait(20)
@@ -66,7 +69,7 @@ def done(rows: list[Job]) -> int:
 def test_an_at_most_once_body_runs_at_most_once_whatever_became_of_its_start(live_database: str, harm: Harm) -> None:
     with proxy_before(url_of(live_database)) as proxy:
         with scheduler(live_database, jobs=CALM, url=proxy.url):
-            wait_until(lambda: proxy.links >= 4)
+            wait_until_asleep(live_database)
             fault = proxy.at_commit(BEGIN, harm)
             jobs.enqueue_many([faulty.once.bind("once"), *(tasks.leave_mark.bind("mark") for _ in range(6))])
             assert fault.happened.wait(20)
@@ -79,50 +82,18 @@ def test_an_at_most_once_body_runs_at_most_once_whatever_became_of_its_start(liv
     assert set(Job.objects.using(live_database).values_list("attempts", "losses")) == {(1, 0)}
 
 
-@contextmanager
-def first_claim_stuck_in_its_commit(alias: str) -> Iterator[tuple[Callable[[], bool], Callable[[], None]]]:
-    """Whether it is stuck, and what lets it go on. The server has all of the claim by then, and holds its rows."""
-    with connections[alias].cursor() as cursor:
-        cursor.execute(STICK)
-        cursor.execute("SELECT pg_advisory_lock(4711)")
-
-        def stuck() -> bool:
-            cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
-            return bool(cursor.fetchone()[0])
-
-        try:
-            yield stuck, lambda: cursor.execute("SELECT pg_advisory_unlock_all()")
-        finally:
-            cursor.execute("SELECT pg_advisory_unlock_all()")
-            cursor.execute("DROP FUNCTION stick() CASCADE")
-
-
-STICK = """
-CREATE FUNCTION stick() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-    IF NEW.job_id = (SELECT min(id) FROM jobs_job) THEN PERFORM pg_advisory_xact_lock_shared(4711); END IF;
-    RETURN NULL;
-END $$;
-CREATE CONSTRAINT TRIGGER stick AFTER INSERT ON jobs_attempt DEFERRABLE INITIALLY DEFERRED
-FOR EACH ROW EXECUTE FUNCTION stick();
-"""
-
-
 def test_a_claim_whose_commit_arrives_when_all_is_quiet_again_is_handed_back(live_database: str) -> None:
     """The first look for it finds nothing; the row appears later. Well within the lease another look must find it."""
     options = {"LEASE": 60, "RENEW": 1, "POLL": 0.5}
-    with (
-        proxy_before(url_of(live_database)) as proxy,
-        first_claim_stuck_in_its_commit(live_database) as (stuck, let_go),
-    ):
+    with proxy_before(url_of(live_database)) as proxy:
         with scheduler(live_database, jobs=options, url=proxy.url) as worker:
-            wait_until(lambda: proxy.links >= 4)
+            wait_until_asleep(live_database)
+            fault = proxy.at_commit(CLAIM, "commit late")
             late = tasks.leave_mark.enqueue("late")
-            wait_until(stuck)
-            proxy.cut()
-            proxy.mend()
+            assert fault.happened.wait(20)
             other = tasks.leave_mark.enqueue("other")
             wait_until(lambda: jobs.get(other).status == Status.COMPLETED, what="it is connected again")
-            go()
+            fault.released.set()
             wait_until(lambda: jobs.get(late).status == Status.COMPLETED, timeout=20, what="handed back and run")
             assert "claims whose commit got no answer" in worker.output
     assert (jobs.get(late).attempts, jobs.get(late).losses) == (1, 0)
@@ -133,7 +104,7 @@ def test_an_outcome_that_is_written_twice_keeps_its_own_end(live_database: str, 
     """A failure with a retry: written twice it would be counted twice, or retried twice."""
     with proxy_before(url_of(live_database)) as proxy:
         with scheduler(live_database, jobs=CALM, url=proxy.url):
-            wait_until(lambda: proxy.links >= 4)
+            wait_until_asleep(live_database)
             fault = proxy.at_commit(OUTCOME, harm)
             row = tasks.fail_twice.enqueue()
             assert fault.happened.wait(20)

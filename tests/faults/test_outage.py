@@ -36,8 +36,8 @@ AWAY: dict[str, tuple[Callable[[Proxy], None], Callable[[Proxy], None]]] = {
 
 def begin(alias: str, until: str) -> list[Job]:
     """One job of each execution that runs until a file of that name exists."""
-    rows = [task.enqueue("begun", until) for task in ONE_OF_EACH]
-    wait_until(lambda: effects(alias, "begun") == len(rows), what="all have begun")
+    rows = [task.enqueue(until, until) for task in ONE_OF_EACH]
+    wait_until(lambda: effects(alias, until) == len(rows), what="all have begun")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""A TCP proxy between a process and PostgreSQL: it can be paused, cut, and told to do harm at one COMMIT."""
+"""A TCP proxy between a process and PostgreSQL: it can be paused, cut, and told to do harm at one commit."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 Harm = Literal["answer lost", "commit lost", "commit late", "backend terminated"]
-BEGIN, COMMIT, ROLLBACK = b"BEGIN", b"COMMIT\0", b"ROLLBACK\0"
+COMMIT, ROLLBACK, BEGIN = b"COMMIT\0", b"ROLLBACK\0", b"BEGIN"
 _KEY_DATA = re.compile(rb"K\x00\x00\x00\x0c(.{4})", re.DOTALL)
 
 
 @dataclass
 class Fault:
-    """Harm to the first transaction whose statements contain `marker`, at its COMMIT; a statement outside of one
-    commits itself."""
+    """Harm to the first transaction whose statements contain `marker`, at its COMMIT; or to the first such statement
+    that is a transaction by itself."""
 
     marker: bytes
     harm: Harm
     happened: threading.Event = field(default_factory=threading.Event)
     released: threading.Event = field(default_factory=threading.Event)
-    """"commit late": the server gets its COMMIT when this is set; the client was cut off long before."""
+    """"commit late": the server commits when this is set, and holds the locks until then; the client was cut off long
+    before."""
 
 
 class Link:
@@ -156,18 +157,20 @@ class Proxy:
     def _pump_up(self, link: Link) -> None:
         while data := link.client.recv(65536):
             self._wait_for_flow(link)
-            link.said = (link.said + data)[-1_000_000:] if link.in_transaction else data
-            link.in_transaction = link.in_transaction or BEGIN in data
+            if BEGIN in data:
+                link.in_transaction, link.said = True, b""
+            link.said = (link.said if link.in_transaction else b"") + data
             link.listens = link.listens or b"LISTEN" in data
-            commits = COMMIT in data or not link.in_transaction
-            link.in_transaction = not (commits or ROLLBACK in data) and link.in_transaction
-            fault = self._fault_for(link) if commits else None
+            fault = self._fault_for(link, data)
             if fault is None:
                 link.server.sendall(data)
-            elif self._harm(fault, link, data):
+            elif self._harm(fault, link, _whole(link.client, data)):
                 return
+            link.in_transaction = link.in_transaction and COMMIT not in data and ROLLBACK not in data
 
-    def _fault_for(self, link: Link) -> Fault | None:
+    def _fault_for(self, link: Link, data: bytes) -> Fault | None:
+        if link.in_transaction and COMMIT not in data:
+            return None
         for fault in self._faults:
             if fault.marker in link.said:
                 self._faults.remove(fault)
@@ -184,13 +187,7 @@ class Proxy:
             case "commit lost":
                 pass
             case "commit late":
-                with contextlib.suppress(OSError):
-                    link.client.shutdown(socket.SHUT_RDWR)
-                fault.happened.set()
-                link.mute = True
-                fault.released.wait(30)
-                link.server.sendall(data)
-                link.answered.wait(10)
+                self._commit_late(fault, link, data)
             case "backend terminated":
                 self._terminate(link.pid)
                 with contextlib.suppress(OSError):
@@ -199,6 +196,37 @@ class Proxy:
                 return False
         fault.happened.set()
         return True
+
+    def _commit_late(self, fault: Fault, link: Link, data: bytes) -> None:
+        link.mute = True
+        if COMMIT not in data:
+            for part in (_query(b"BEGIN"), data):
+                link.answered.clear()
+                link.server.sendall(part)
+                link.answered.wait(10)
+            data = _query(b"COMMIT")
+        with contextlib.suppress(OSError):
+            link.client.shutdown(socket.SHUT_RDWR)
+        fault.happened.set()
+        fault.released.wait(30)
+        link.answered.clear()
+        link.server.sendall(data)
+        link.answered.wait(10)
+
+
+def _query(sql: bytes) -> bytes:
+    return b"Q" + struct.pack("!i", len(sql) + 5) + sql + b"\0"
+
+
+def _whole(client: socket.socket, data: bytes) -> bytes:
+    """All that the client sends before it waits for an answer: up to a query's or a sync's end."""
+    at, kind = 0, b""
+    while kind not in (b"Q", b"S"):
+        while len(data) < at + 5 or len(data) < at + 1 + struct.unpack_from("!i", data, at + 1)[0]:
+            data += client.recv(65536)
+        kind = data[at : at + 1]
+        at += 1 + struct.unpack_from("!i", data, at + 1)[0]
+    return data
 
 
 @contextmanager
