@@ -122,7 +122,7 @@ def test_a_claim_whose_commit_arrives_when_all_is_quiet_again_is_handed_back(liv
             proxy.mend()
             other = tasks.leave_mark.enqueue("other")
             wait_until(lambda: jobs.get(other).status == Status.COMPLETED, what="it is connected again")
-            go()
+            let_go()
             wait_until(lambda: jobs.get(late).status == Status.COMPLETED, timeout=20, what="handed back and run")
             assert "claims whose commit got no answer" in worker.output
     assert (jobs.get(late).attempts, jobs.get(late).losses) == (1, 0)
