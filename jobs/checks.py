@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from django.apps import AppConfig
@@ -14,6 +16,8 @@ from django.db import connections
 
 from jobs.conf import jobs_settings
 from jobs.discovery import failed
+
+_level_of_failed_imports: ContextVar[int] = ContextVar("level_of_failed_imports", default=checks.ERROR)
 
 
 def register_checks() -> None:
@@ -38,10 +42,21 @@ def check_settings(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any
 
 
 def check_tasks(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    level = _level_of_failed_imports.get()
     return [
-        Error(f"{module} cannot be imported, so its tasks are unknown: {error}", id="jobs.E004")
+        CheckMessage(level, f"{module} cannot be imported, so its tasks are unknown: {error}", id="jobs.E004")
         for module, error in failed.items()
     ]
+
+
+@contextmanager
+def failed_imports_only_warn() -> Iterator[None]:
+    """For a scheduler: what cannot be imported hurts only its own tasks, and the others must run."""
+    token = _level_of_failed_imports.set(checks.WARNING)
+    try:
+        yield
+    finally:
+        _level_of_failed_imports.reset(token)
 
 
 def check_sqlite(app_configs: Sequence[AppConfig] | None = None, **kwargs: Any) -> list[CheckMessage]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
 import pytest
 from django.conf import settings as django_settings
@@ -38,6 +39,14 @@ def _kind(item: pytest.Item) -> str | None:
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     kinds = [str(parameters[name]) for name in ("database", "live_database") if name in parameters]
     return kinds[0] if kinds else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Jobs in these tests log lone surrogates, which no parallel worker can send to the process that reports."""
+    report = yield
+    report.sections = [(name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections]
+    return report
 
 
 @pytest.fixture(params=list(ALIASES))

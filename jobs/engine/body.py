@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import inspect
 import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from types import CoroutineType, TracebackType
 from typing import Any
 
 from asgiref.sync import SyncToAsync, ThreadSensitiveContext, async_to_sync, sync_to_async
@@ -25,7 +25,7 @@ from jobs.domain.retry import retry_after
 from jobs.domain.stop import StopReason, StopSignal
 from jobs.domain.strict_json import dumps
 from jobs.domain.task import TaskDefinition
-from jobs.domain.text import is_cut, shown
+from jobs.domain.text import class_path, is_cut, shown
 from jobs.engine import log_capture
 from jobs.engine.borrowed import Borrowed
 from jobs.engine.surroundings import clean_connections, heal_connections
@@ -73,7 +73,7 @@ def _run(body: Body, own_connections: bool) -> Outcome:
         else:
             tidy = Borrowed().take_back
         result = body.call()
-        if inspect.iscoroutine(result):
+        if issubclass(type(result), CoroutineType):  # not isinstance(), which asks the result for its __class__
             result = async_to_sync(_awaited)(result)
         body.stop.body_over = True
         outcome = _returned(body, result)
@@ -140,11 +140,22 @@ def _returned(body: Body, result: object) -> Outcome:
     try:
         return Outcome(Ending.COMPLETED, result=dumps(result, root="result", max_bytes=MAX_RESULT_BYTES))
     except NotStorable as error:
-        # The work is done: running it again would not make its result storable.
-        return Outcome(Ending.FAILED, failure=system_failure("jobs.ResultNotStorable", str(error)))
+        why = str(error)
+    except BaseException as error:  # noqa: BLE001 - a result may fight whoever looks at it
+        why = f"reading the result raised {class_path(type(error))}"
+    # The work is done: running it again would not make its result storable.
+    return Outcome(Ending.FAILED, failure=system_failure("jobs.ResultNotStorable", why))
 
 
 def _raised(body: Body, exception: BaseException) -> Outcome:
+    try:
+        return _judged(body, exception)
+    except BaseException as error:  # noqa: BLE001 - an exception may fight whoever looks at it
+        message = f"{class_path(type(exception))} was raised, and looking at it raised {class_path(type(error))}"
+        return Outcome(Ending.FAILED, failure=system_failure("jobs.FailureNotDescribed", message))
+
+
+def _judged(body: Body, exception: BaseException) -> Outcome:
     """Who fired decides, not the exception's type: a job's own TimeoutError or CancelledError is a failure."""
     match body.stop.reason:
         case StopReason.TIMEOUT:
@@ -160,9 +171,12 @@ def _raised(body: Body, exception: BaseException) -> Outcome:
 
 
 def _raised_by_itself(body: Body, exception: BaseException) -> Outcome:
-    if isinstance(exception, CancelJob):
+    # Not isinstance(), which asks the exception for its __class__.
+    kind = type(exception)
+    if issubclass(kind, CancelJob):
         return Outcome(Ending.CANCELLED, reason=describe(exception).message[:200] or "cancelled by itself")
-    if isinstance(exception, Snooze):
+    if issubclass(kind, Snooze):
+        assert isinstance(exception, Snooze)
         if body.claim.snoozes < MAX_SNOOZES:
             return Outcome(Ending.SNOOZED, retry_after_seconds=exception.seconds, reason="snoozed")
         message = f"snoozed {body.claim.snoozes} times: give up"
@@ -184,7 +198,7 @@ def _log_last_failure(claim: Claim, failure: Failure, exception: BaseException) 
     """Here, where the exception still is: so it reaches Sentry and mail_admins with its traceback."""
     if is_cut(failure.message) or is_cut(failure.traceback):
         # Formatting megabytes would hold up the slot, and whoever reads the log.
-        exception = JobsError(f"{failure.exception_class}: {failure.message}").with_traceback(exception.__traceback__)
+        exception = JobsError(f"{failure.exception_class}: {failure.message}").with_traceback(_traceback_of(exception))
     try:
         logger.error("%s failed, and is not tried again: %s", claim, failure, exc_info=exception)
     except BaseException:  # noqa: BLE001 - a handler of the project's, which meets an exception of the job's
@@ -193,10 +207,18 @@ def _log_last_failure(claim: Claim, failure: Failure, exception: BaseException) 
 
 def _without_our_frames(exception: BaseException) -> BaseException:
     """The traceback begins where the job's own code does."""
-    traceback = exception.__traceback__
+    # By way of the base class: the exception's own class may give, or do, anything here.
+    traceback = _traceback_of(exception)
     while traceback is not None and traceback.tb_frame.f_globals.get("__name__") in _OUR_MODULES:
         traceback = traceback.tb_next
-    return exception if traceback is None else exception.with_traceback(traceback)
+    if traceback is not None:
+        BaseException.with_traceback(exception, traceback)
+    return exception
+
+
+def _traceback_of(exception: BaseException) -> TracebackType | None:
+    found: TracebackType | None = BaseException.__dict__["__traceback__"].__get__(exception)
+    return found
 
 
 def _timed_out(body: Body, exception: BaseException | None) -> Outcome:

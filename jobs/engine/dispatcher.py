@@ -34,6 +34,8 @@ UNWRITTEN_LIMIT = 5000
 """Outcomes not written yet, beyond which nothing more is claimed."""
 LOOK_FOR_CANCELS_EVERY = 1.0
 """On PostgreSQL, where a notification brings them at once."""
+LOOK_FOR_STRAYS_EVERY = 2.0
+"""For as long as a lease after a failed round, and never else."""
 SHORTEST_SLEEP = 0.02
 BUSY_ROUNDS = 20
 PROMOTE_EVERY = 0.1
@@ -290,7 +292,7 @@ class Dispatcher:
         if self.loop.errors:
             # That COMMIT may still be under way, and a row be held: look again, until its lease would be over anyway.
             self._strays_until, self._looked_for_strays_at = now + self._options.lease, float("-inf")
-        if now < self._strays_until and now >= self._looked_for_strays_at + self._options.renew:
+        if now < self._strays_until and now >= self._looked_for_strays_at + LOOK_FOR_STRAYS_EVERY:
             self._looked_for_strays_at = now
             self._hand_back_strays(db)
 

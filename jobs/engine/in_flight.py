@@ -38,6 +38,8 @@ class Held:
     cancel_requested: bool = False
     lost: bool = False
     lingers: bool = False
+    returned_early: bool = False
+    """Its call returned while its end on paper was on its way here: then nothing lingers."""
     recorded: bool = False
     """Of a lingering one: its closed attempt is written, so its mark may be taken off again."""
     progress: Progress | None = None
@@ -192,7 +194,7 @@ class InFlight:
             if held is None or held.ended_at is not None:
                 return
             held.ended_at = time.monotonic()
-            held.lingers = lingers
+            held.lingers = lingers = lingers and not held.returned_early
             if held.began_at is not None:
                 self._running -= 1
                 self._learn(claim, held.ended_at - held.began_at, held.ended_at)
@@ -205,7 +207,10 @@ class InFlight:
     def returned(self, claim: Claim) -> None:
         with self._lock:
             held = self._held.get(claim.attempt_id)
-            if held is None or not held.lingers:
+            if held is None:
+                return
+            held.returned_early = held.ended_at is None
+            if not held.lingers:
                 return
             self._free(claim)
         self._on_returned(held)

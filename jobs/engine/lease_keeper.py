@@ -73,11 +73,16 @@ class LeaseKeeper:
     def _leave(self) -> None:
         db = database(self._alias)
         try:
-            leave(db, self._card.id)
+            self._last_words(db)
         except DatabaseError:
             # The connection may have been cut long ago: once more, on a new one.
             db.connection.close()
-            leave(db, self._card.id)
+            self._last_words(db)
+
+    def _last_words(self, db: Database) -> None:
+        # A retry of a call that has returned need not wait for our lease.
+        self._free_returned(db)
+        leave(db, self._card.id)
 
     def _work(self) -> float:
         db = database(self._alias)

@@ -32,7 +32,7 @@ class LogBuffer:
             message = f"{shown(record.msg)} (not formatted: {short_class(class_path(type(error)))})"
         line = LogLine(
             at_seconds=time.monotonic() - self._began,
-            level=record.levelname[:20],
+            level=clean_text(record.levelname, 20),
             logger=clean_text(record.name, 200),
             message=clean_text(message, LINE_CHARACTERS),
         )

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from django.db import Error as DatabaseError
-from django.db import InterfaceError, connections
+from django.db import InterfaceError, connections, reset_queries
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +87,7 @@ class Loop:
             while not self._stopping.is_set():
                 self._woken.clear()
                 sleep = self._survive()
+                reset_queries()  # under DEBUG, Django keeps the statements of a whole request, and this one never ends
                 if sleep > 0 and not self._stopping.is_set():
                     self.was_woken = self._woken.wait(sleep)
             self._say_goodbye()

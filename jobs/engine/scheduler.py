@@ -253,10 +253,11 @@ class Scheduler:
 
     def _task_not_found(self, held: Held) -> None:
         claim = held.claim
-        self._dispatcher.avoid(claim.task)
         since = claim.unknown_since
         waited = (claim.claimed_at - since).total_seconds() if since is not None else 0.0
         if since is None or waited < self.options.task_not_found_after:
+            # Not when it fails: then a backlog of its jobs fails as fast as it is claimed.
+            self._dispatcher.avoid(claim.task)
             logger.warning("%s: no task has this name here; handed back for a worker that knows it", claim)
             self._dispatcher.count(-1)
             self._recorder.put(HandBack(claim.attempt_id, task_unknown=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,10 @@ import pytest
 
 import jobs
 from jobs import Execution, RetryPolicy
+from jobs.domain.claim import Claim
+from jobs.domain.outcome import Outcome
+from jobs.engine.in_flight import InFlight
+from jobs.engine.lease_keeper import LeaseKeeper
 from jobs.models import Attempt, Job
 from jobs.scheduler import Scheduler
 from tests.support import steered, talking
@@ -111,6 +116,45 @@ def test_a_timed_out_call_that_goes_on_ends_as_timed_out_and_lingers(
         open_door(tmp_path)
         wait_until(lambda: last_attempt(row).lingering_until is None, timeout=10)
     assert story_of(row) == Story("timed_out", ["timed_out"], ["TimedOut"])
+
+
+def test_a_call_that_returned_just_before_the_stop_leaves_no_mark(
+    live_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The lease keeper does not hear of it in time.
+    monkeypatch.setattr(LeaseKeeper, "note_returned", lambda keeper, held: keeper._returned.append(held))
+    with running(poll=0.05, renew=20.0) as scheduler:
+        row = steered.steer.using(timeout=0.1).enqueue("deaf", str(tmp_path))
+        wait_for_status(row, "timed_out")
+        assert last_attempt(row).lingering_until is not None
+        open_door(tmp_path)
+        wait_until(lambda: busy(scheduler) == 0, timeout=10)
+    assert last_attempt(row).lingering_until is None
+
+
+@pytest.mark.parametrize(("execution", "task", "how"), STUBBORN)
+def test_a_call_that_returns_while_its_end_on_paper_is_being_written_frees_its_slot(
+    live_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, execution: Execution, task: Any, how: str
+) -> None:
+    finished, returned, came_back = InFlight.finished, InFlight.returned, threading.Event()
+
+    def late(in_flight: InFlight, claim: Claim, outcome: Outcome, *, lingers: bool = False) -> None:
+        if lingers:
+            open_door(tmp_path)
+            assert came_back.wait(10)
+        finished(in_flight, claim, outcome, lingers=lingers)
+
+    def early(in_flight: InFlight, claim: Claim) -> None:
+        returned(in_flight, claim)
+        came_back.set()
+
+    monkeypatch.setattr(InFlight, "finished", late)
+    monkeypatch.setattr(InFlight, "returned", early)
+    with running(cancel_grace=0.1) as scheduler:
+        row = task.using(timeout=0.1, retry=RETRY).enqueue(how, str(tmp_path))
+        assert scheduler.join(10), story_of(row)
+        assert busy(scheduler, execution) == 0
+    assert story_of(row) == Story("completed", ["timed_out", "completed"], ["TimedOut"], 2)
 
 
 def test_a_cancelled_thread_job_that_asks_its_context_ends_at_once_and_does_not_linger(

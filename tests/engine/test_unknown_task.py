@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connections
+from django.utils import timezone
 
 import jobs
 from jobs import Execution
@@ -113,3 +116,14 @@ def test_a_cancelled_job_of_an_unknown_task_ends(live_database: str, foreign: tu
         assert jobs.cancel(row)
         assert scheduler.join(15)
     assert story_of(row) == Story("cancelled")
+
+
+def test_a_backlog_of_a_vanished_task_fails_without_a_pause_after_each_round(live_database: str) -> None:
+    definition = registry.add(define(answer, name=NAME, options=TaskOptions()))
+    rows = [Submitter[Any](definition).enqueue() for _ in range(12)]
+    registry.remove(NAME)
+    long_ago = timezone.now() - timedelta(hours=1)
+    with connections[live_database].cursor() as cursor:  # the guard lets no model write it
+        cursor.execute("UPDATE jobs_job SET unknown_since = %s", [long_ago])
+    with running(threads=2, async_slots=0, task_not_found_after=60.0, unknown_task_pause=600.0):
+        wait_until(lambda: {jobs.get(row).status for row in rows} == {"failed"}, timeout=15)

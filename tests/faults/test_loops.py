@@ -258,7 +258,7 @@ tasks.sleep_in_thread.enqueue(3), tasks.sleep_in_process.enqueue(3), tasks.sleep
 """
 
 
-@pytest.mark.parametrize("how", ["fast", "immediate"])
+@pytest.mark.parametrize("how", [pytest.param("fast", marks=pytest.mark.slow), "immediate"])
 def test_a_scheduler_outlives_restarts_of_its_server(own_server: PostgresServer, how: str) -> None:
     name = f"restarted_{how}"
     with psycopg.connect(own_server.url, autocommit=True) as connection:

@@ -101,7 +101,7 @@ def sqlite_under_writers(alias: str, size: int) -> None:
 
 @pytest.mark.parametrize("live_database", ["sqlite"], indirect=True)
 def test_jobs_on_sqlite_beside_busy_writers_run_once_and_none_fails_for_a_lock(live_database: str) -> None:
-    sqlite_under_writers(live_database, 200)
+    sqlite_under_writers(live_database, 120)
 
 
 @pytest.mark.slow

@@ -6,10 +6,11 @@ import os
 import sys
 import textwrap
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.support.ground import ROOT
-from tests.support.processes import run_process
+from tests.support.processes import ChildProcess, run_process
 
 SETTINGS = """
 SECRET_KEY = "only-for-tests-0123456789abcdefghijklmnopqrstuvwxyz"
@@ -39,11 +40,18 @@ class Project:
     def manage(self, *arguments: str, expect: int = 0) -> str:
         return self._run(["-m", "django", *arguments], expect)
 
+    def running(self, *arguments: str) -> AbstractContextManager[ChildProcess]:
+        """A management command that is not waited for."""
+        return self._process(["-m", "django", *arguments])
+
     def _run(self, arguments: list[str], expect: int) -> str:
+        with self._process(arguments) as child:
+            assert child.wait(60) == expect, child.output
+            return child.output
+
+    def _process(self, arguments: list[str]) -> AbstractContextManager[ChildProcess]:
         environment = {
             "DJANGO_SETTINGS_MODULE": "settings",
             "PYTHONPATH": os.pathsep.join([str(self.directory), str(ROOT)]),
         }
-        with run_process([sys.executable, *arguments], environment=environment, cwd=self.directory) as child:
-            assert child.wait(60) == expect, child.output
-            return child.output
+        return run_process([sys.executable, *arguments], environment=environment, cwd=self.directory)

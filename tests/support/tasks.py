@@ -17,6 +17,8 @@ from jobs import CancelJob, Context, NonRetryableError, RetryPolicy, Snooze, job
 from jobs.conf import jobs_settings
 from tests.support import crowd as crowd
 from tests.support import faulty as faulty
+from tests.support import hostile as hostile
+from tests.support import limits as limits
 from tests.support import messy as messy
 from tests.support import retrying as retrying
 from tests.support import steered as steered
@@ -234,3 +236,15 @@ def fail_twice(context: Context) -> int:
     if context.attempt < 3:
         raise ValueError(f"attempt {context.attempt}")
     return context.attempt
+
+
+@job
+def fail_with_a_megabyte() -> None:
+    ballast = bytearray(1024 * 1024)
+    raise ValueError(f"with {len(ballast)} bytes in a local")
+
+
+@job
+async def afail_with_a_megabyte() -> None:
+    ballast = bytearray(1024 * 1024)
+    raise ValueError(f"with {len(ballast)} bytes in a local")

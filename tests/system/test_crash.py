@@ -151,4 +151,5 @@ def test_a_cut_connection_of_the_asking_thread_fails_neither_join_nor_stop(live_
         assert worker.join(10)
         connections[live_database].connection.close()
         worker.stop()
+        connections[live_database].close()
         assert not Worker.objects.using(live_database).exists()

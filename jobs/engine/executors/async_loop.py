@@ -135,9 +135,12 @@ class AsyncExecutor:
             try:
                 body = opened(one, self._registry, self._listener)
                 outcome = body if isinstance(body, Outcome) else await arun(body)
-            except BaseException as error:  # noqa: BLE001 - a cancel that arrived outside the body
-                logger.debug("%s ended outside its body: %r", one.claim, error)
+            except asyncio.CancelledError:
+                logger.debug("%s was cancelled outside its body", one.claim)
                 outcome = verdict.stopped(one.claim, one.stop.reason)
+            except BaseException:  # a bug of ours; whether the body ran is not known
+                logger.exception("%s: its run failed", one.claim)
+                outcome = Outcome(Ending.LOST, reason="the async executor failed")
             if one.end():
                 self._listener.finished(one.claim, outcome)
             else:

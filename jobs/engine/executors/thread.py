@@ -114,10 +114,16 @@ class ThreadExecutor:
     def _execute(self, one: Run) -> None:
         if not one.begin():
             return
-        body = opened(one, self._registry, self._listener)
-        outcome = body if isinstance(body, Outcome) else run(body)
-        del body
+        outcome = self._outcome(one)
         if one.end():
             self._listener.finished(one.claim, outcome)
         else:
             self._listener.returned(one.claim)
+
+    def _outcome(self, one: Run) -> Outcome:
+        try:
+            body = opened(one, self._registry, self._listener)
+            return body if isinstance(body, Outcome) else run(body)
+        except BaseException:  # a bug of ours; whether the body ran is not known
+            logger.exception("%s: its run failed", one.claim)
+            return Outcome(Ending.LOST, reason="the thread executor failed")

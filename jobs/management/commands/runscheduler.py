@@ -17,6 +17,7 @@ from django.db import DatabaseError, connections
 from django.db.migrations.executor import MigrationExecutor
 from django.utils import autoreload
 
+from jobs.checks import failed_imports_only_warn
 from jobs.conf import jobs_settings
 from jobs.domain.errors import JobsError
 from jobs.domain.text import first_line
@@ -81,6 +82,10 @@ class Command(BaseCommand):
         finally:
             _on_stop_signals(signal.SIG_IGN)
             _forget_closed_terminal()
+
+    def check(self, *args: Any, **kwargs: Any) -> None:
+        with failed_imports_only_warn():
+            super().check(*args, **kwargs)
 
     def handle(self, *args: Any, **options: Any) -> None:
         show_log()
