@@ -10,7 +10,6 @@ import pytest
 from jobs.store.database import database as database_of
 from jobs.store.verify import verify
 
-
 # Outages, frozen and killed processes take their leases' time: `python -m pytest -m slow tests/faults` runs them.
 LONG = (
     "test_crashes",
