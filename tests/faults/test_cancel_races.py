@@ -15,6 +15,7 @@ from django.db import connections
 import jobs
 from jobs import RetryPolicy
 from jobs.domain.move import Move, listeners
+from jobs.domain.outcome import Failure
 from jobs.domain.status import TERMINAL, Status
 from jobs.models import Attempt, Job
 from jobs.store.cancel import cancel
@@ -25,6 +26,7 @@ from tests.support import tasks
 from tests.support.engine import running
 from tests.support.store import Bench
 
+BOOM = Failure("builtins.ValueError", "boom", "Traceback")
 EAGER = RetryPolicy(max_retries=100, base_delay=0, jitter=False)
 """A job that fails goes round and round between RUNNING and RETRY_WAIT."""
 
@@ -111,7 +113,7 @@ def test_a_requeue_that_meets_a_failure_moves_the_job_or_leaves_it_and_reports_w
     row = bench.submit()
     (claimed,) = bench.claim()
     moves.clear()
-    requeued = requeue(meddled(bench.db, lambda: bench.close(claimed, Status.FAILED)), [row.job_id])
+    requeued = requeue(meddled(bench.db, lambda: bench.close(claimed, Status.FAILED, failure=BOOM)), [row.job_id])
     assert (requeued.moved, bench.status(row.job_id)) == ({}, "failed")
     assert [move.new for move in moves] == [Status.FAILED]
 
@@ -121,7 +123,7 @@ def test_a_cancel_that_meets_a_requeue_reports_every_move_it_makes(live_database
     bench = Bench(live_database)
     row = bench.submit()
     (claimed,) = bench.claim()
-    bench.close(claimed, Status.FAILED)
+    bench.close(claimed, Status.FAILED, failure=BOOM)
     moves.clear()
     accepted = cancel(meddled(bench.db, lambda: requeue(bench.db, [row.job_id])), [row.job_id])
     assert (accepted, bench.status(row.job_id)) == ({}, "pending")

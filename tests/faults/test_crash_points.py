@@ -20,9 +20,10 @@ from jobs.models import Attempt, Job, Payload, Result
 from jobs.models import Failure as FailureRow
 from jobs.models.attempt import AttemptLog
 from jobs.store.cancel import cancel
-from jobs.store.claim import Lane, Owner, claim
+from jobs.store.claim import Owner, claim
 from jobs.store.database import Database
 from jobs.store.extend import begin, extend, note_progress, stop_lingering
+from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.prune import prune
 from jobs.store.reclaim import overdue, reclaim

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.db import transaction
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -23,7 +23,7 @@ from jobs.domain.claim import Claim
 from jobs.domain.execution import Execution
 from jobs.domain.loss import LostAttempt, after_loss
 from jobs.domain.outcome import Ending, Failure, Outcome
-from jobs.domain.status import TERMINAL, Status
+from jobs.domain.status import TERMINAL, AttemptOutcome, Status
 from jobs.domain.verdict import closing_for
 from jobs.models import Attempt, Job
 from jobs.store.cancel import cancel
@@ -169,10 +169,13 @@ class StoreMachine(RuleBasedStateMachine):
         self._ask_to_stop(one, asked)
         outcome = ENDINGS[how]
         closing = closing_for(one, outcome, started_at=self.bench.now if started else None, lingers=lingers)
+        attempt = self.model.attempts.get(one.attempt_id)
+        again = attempt is not None and attempt.outcome == closing.outcome != AttemptOutcome.LOST
         went = self.model.close(closing, owner.id, self.bench.now, 60.0)
         recorded = record(self.bench.db, owner.id, [closing], actor="", linger_seconds=60.0)
         assert recorded.closed == ({} if went is None else {one.attempt_id: went})
-        assert recorded.lost == ({one.attempt_id} if went is None else set())
+        assert recorded.written_before == ({one.attempt_id} if again else set())
+        assert recorded.lost == ({one.attempt_id} if went is None and not again else set())
 
     @precondition(lambda self: self.claims)
     @rule(pick=FEW)
@@ -318,6 +321,7 @@ def drive(alias: str, examples: int, steps: int) -> None:
             stateful_step_count=steps,
             deadline=None,
             database=None,
+            phases=(Phase.generate,),
             suppress_health_check=list(HealthCheck),
         ),
     )
