@@ -1,4 +1,7 @@
-"""Promote, claim, hand over, sleep: the loop that decides what runs next in this process."""
+"""Promote, claim, hand over, sleep: the loop that decides what runs next in this process.
+
+Over 300 lines: the round, its limits and its sleep share one state; the limits are the next to move out.
+"""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 
 
 @pytest.mark.parametrize(
-    ("live_database", "processes", "size"), [("postgres", 4, 5000), ("sqlite", 2, 600)], indirect=["live_database"]
+    ("live_database", "processes", "size"), [("postgres", 4, 5000), ("sqlite", 4, 5000)], indirect=["live_database"]
 )
 def test_processes_that_drain_together_run_each_job_exactly_once(live_database: str, processes: int, size: int) -> None:
     in_children, on_loops = size // 100, size // 10
