@@ -1,7 +1,7 @@
 """Own the agents of one process: start them in order, stop them in reverse, the recorder last.
 
-Over 300 lines, since what agents tell each other is wired here and nowhere else; the next to move out are the parts of a
-stop.
+Over 300 lines, since what agents tell each other is wired here and nowhere else; the parts of a stop are the next
+to move out.
 """
 
 from __future__ import annotations
