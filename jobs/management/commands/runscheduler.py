@@ -87,6 +87,12 @@ class Command(BaseCommand):
         with failed_imports_only_warn():
             super().check(*args, **kwargs)
 
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except DatabaseError as error:  # from Django 6.1 on its system checks open the database first
+            raise _unusable("default", error) from None
+
     def handle(self, *args: Any, **options: Any) -> None:
         show_log()
         self._signals = 0
