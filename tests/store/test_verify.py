@@ -8,8 +8,10 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from jobs import discovery
 from jobs.domain.failure import system_failure
 from jobs.domain.status import AttemptOutcome, Status
+from jobs.management.commands.jobs import Command
 from jobs.store.cancel import cancel
 from jobs.store.extend import begin
 from jobs.store.reclaim import overdue, reclaim
@@ -168,3 +170,13 @@ def test_the_command_names_each_violation_and_exits_with_1(bench: Bench) -> None
         call_command("jobs", "verify", stdout=out)
     assert raised.value.returncode == 1
     assert out.getvalue() == f"job {job_id}: broken: every job has its payload\n"
+
+
+def test_a_broken_tasks_module_does_not_keep_an_operator_from_looking(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(discovery.failed, "shop.tasks", "ImportError: gone")
+    out = StringIO()
+    # As from a shell: `call_command` would skip the checks by itself.
+    Command(stdout=out).execute(force_color=False, no_color=True, skip_checks=False, stderr=None, stdout=None)
+    assert "Every promise holds" in out.getvalue()
