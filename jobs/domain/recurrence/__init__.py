@@ -1,0 +1,3 @@
+"""Recurring rules: which instants they name, and what is to be done about those that were missed."""
+
+from __future__ import annotations
