@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.domain.recurrence.cron import Cron
 from jobs.domain.recurrence.every import Every
 
-__all__ = ["Every"]
+__all__ = ["Cron", "Every"]
