@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from jobs.domain.recurrence.cron import Cron
 from jobs.domain.recurrence.every import Every
+from jobs.domain.recurrence.plain import PlainRule, Rule, rule_from, to_plain
 
-__all__ = ["Cron", "Every"]
+__all__ = ["Cron", "Every", "PlainRule", "Rule", "rule_from", "to_plain"]
