@@ -7,6 +7,7 @@ import pytest
 
 from jobs.domain.errors import InvalidRule
 from jobs.domain.recurrence import Cron, Every
+from jobs.domain.recurrence.catch_up import CatchUp, due_occurrences
 from tests.domain.recurrence.vectors import VECTORS, at, parameters
 
 FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
@@ -32,6 +33,21 @@ def test_an_interval_names_the_expected_instants(vector: dict[str, Any]) -> None
     expected = [at(text) for text in vector["expected"]]
     assert rule.upcoming(3, at(vector["after"])) == expected
     assert rule.newest(5, at(vector["after"]), expected[-1]) == expected
+
+
+@pytest.mark.parametrize("vector", parameters("missed"))
+def test_a_downtime_misses_the_expected_instants(vector: dict[str, Any]) -> None:
+    rule = Cron(vector["expression"], vector["zone"])
+    last, now = at(vector["last"]), at(vector["now"])
+    latest = at(vector["latest"]) if vector["latest"] else None
+    assert rule.count(last, now, at_most=10_000) == vector["due_count"]
+    assert rule.latest(last, now) == latest
+    due = due_occurrences(rule, last, now, CatchUp.COALESCE)
+    assert due.occurrences == ((latest,) if latest else ())
+    assert due.reached == latest
+    assert due.next_at == at(vector["next_after_now"])
+    assert due.skipped == min(100, max(0, vector["due_count"] - 1))
+    assert due.skipped_more == (vector["due_count"] > 101)
 
 
 @pytest.mark.parametrize("vector", parameters("invalid"))
