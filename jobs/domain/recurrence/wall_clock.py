@@ -56,7 +56,7 @@ class WallClock:
                 if repeated is not None:
                     match, is_second_match = repeated
                     return match - (after_offset if is_second_match else before_offset)
-            if self._is_open or is_second_pass:
+            if is_second_pass:
                 wall = fold.tail - SECOND
         return self._next_beyond(wall, after)
 
