@@ -23,12 +23,10 @@ class WallCalendar:
         self._croniter = croniter(grammar.text, SOMEWHERE, ret_type=datetime)
 
     def next_after(self, wall: datetime) -> datetime | None:
-        """The first match strictly after; None when there is none within croniter's 50 years or the calendar."""
+        """The first match strictly after; None when there is none within croniter's 50 years."""
         try:
             return self._croniter.get_next(datetime, start_time=wall)
-        except (CroniterBadDateError, OverflowError):
-            return None
-        except ValueError:  # "year 10000 is out of range"
+        except CroniterBadDateError:
             return None
 
 

@@ -1,4 +1,4 @@
-"""The rule for nights on which clocks change: Vixie cron's, from wall times to instants.
+"""The rule for nights on which clocks change: Vixie cron's, as Debian's cron.c has it, from wall times to instants.
 
 A fixed time (no `*` in minute or hour) fires once: just after the gap that skips it, or the first time it is shown.
 Other rules follow the wall clock in real time: what is skipped is lost, what is shown twice fires twice. A jump of 3
@@ -83,6 +83,7 @@ class WallClock:
             if before_offset >= after_offset:
                 return match - before_offset
             gap = shift_at(self._zone, match, before_offset, after_offset)
+            # Never behind us, even in a zone whose clocks go back just after they went forward.
             if not self._is_open and gap.gap < CALENDAR_CHANGE and gap.at > after:
                 return gap.at
             wall = gap.head - SECOND

@@ -10,6 +10,7 @@ import pytest
 
 from jobs.domain.errors import InvalidRule
 from jobs.domain.recurrence import Cron
+from jobs.domain.recurrence.wall_calendar import WallCalendar
 
 
 def at(text: str) -> datetime:
@@ -66,6 +67,19 @@ def test_an_impossible_rule_is_refused_at_once() -> None:
     assert "clocks in America/New_York skip" in refused("expression", "* 2 * 3 0#2", "America/New_York")
     assert Cron("* 2 * 3 0#2", "UTC")
     assert Cron("0 2 * 3 0#2", "America/New_York").next_after(JANUARY) == at("2026-03-08 07:00")
+
+
+def test_looking_for_times_that_are_always_skipped_ends_after_fifty_years(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[datetime] = []
+    ask = WallCalendar.next_after
+
+    def counted(calendar: WallCalendar, wall: datetime) -> datetime | None:
+        asked.append(wall)
+        return ask(calendar, wall)
+
+    monkeypatch.setattr(WallCalendar, "next_after", counted)
+    refused("expression", "* 2 * 3 0#2", "America/New_York")
+    assert 40 < len(asked) < 60
 
 
 def test_bounds_without_an_occurrence_between_them_are_refused() -> None:
