@@ -81,6 +81,7 @@ def test_the_same_name_changes_the_schedule_and_saving_it_unchanged_changes_noth
     after = row_of(database, "s")
     assert (after.pk, after.next_run_at, after.anchor_at) == (before.pk, before.next_run_at, before.anchor_at)
     jobs.schedule_recurring(tasks.add, every=3600, args=[1], name="s")
+    assert before.anchor_at is not None
     assert row_of(database, "s").next_run_at == before.anchor_at + timedelta(seconds=3600)
 
 

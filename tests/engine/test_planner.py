@@ -61,7 +61,7 @@ def test_a_schedule_of_one_second_fires_every_second(live_database: str) -> None
     jobs.schedule_recurring(tasks.add, every=1, args=[1], name="s", overlap="allow")
     with running(poll=5.0):
         wait_until(lambda: len(jobs_of(live_database, "s")) >= 3, timeout=15)
-    planned = [row.scheduled_for for row in jobs_of(live_database, "s")][:3]
+    planned = [row.scheduled_for for row in jobs_of(live_database, "s") if row.scheduled_for][:3]
     assert [second - first for first, second in itertools.pairwise(planned)] == [timedelta(seconds=1)] * 2
 
 
