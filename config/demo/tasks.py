@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from django.utils import timezone
 
 from config.demo import http, library, readings
 from config.demo.models import Order
-from jobs import Context, Priority, RetryPolicy, job
+from jobs import Context, Priority, RetryPolicy, cron, every, job
 
 DATA = Path(__file__).parent / "data"
 
@@ -85,3 +86,18 @@ def send_receipt(order_id: int) -> str:
 def pack_order(order_id: int) -> bool:
     """Mark an order as packed; False when it was already."""
     return bool(Order.objects.filter(pk=order_id, packed_at=None).update(packed_at=timezone.now()))
+
+
+@job(schedule=every(minutes=1))
+def count_unpacked() -> int:
+    """How many orders wait to be packed."""
+    return Order.objects.filter(packed_at=None).count()
+
+
+@job(takes_context=True, schedule=cron("0 7 * * mon-fri", timezone="Europe/Berlin", name="orders of the day before"))
+def count_orders(context: Context, days: int = 1) -> dict[str, Any]:
+    """The orders of the `days` before the planned instant, however late this runs."""
+    until = context.scheduled_for or timezone.now()
+    since = until - timedelta(days=days)
+    orders = Order.objects.filter(placed_at__gte=since, placed_at__lt=until)
+    return {"since": f"{since:%Y-%m-%d %H:%M}", "until": f"{until:%Y-%m-%d %H:%M}", "orders": orders.count()}
