@@ -316,6 +316,7 @@ class Scheduler:
         deadline = time.monotonic() + INTERRUPT_GRACE
         for executor in self._executors.values():
             executor.stop(deadline)
+        self.in_flight.hand_back_undecided()
 
     def _forget_listeners(self) -> None:
         for listener in self._own_listeners:
