@@ -100,6 +100,14 @@ def hang_in_process(context: Context, label: str, until: str = "") -> str:
 
 
 @job(takes_context=True)
+async def block_its_sync_thread(context: Context, label: str) -> None:
+    """Its first attempt waits for a call that nothing ends, in a thread that is joined when the process ends."""
+    await sync_to_async(note)(label, context.job_id, context.attempt)
+    if context.attempt == 1:
+        await sync_to_async(threading.Event().wait)(600)
+
+
+@job(takes_context=True)
 def wait_at_gate(context: Context, name: str) -> str:
     gate(f"{name}:in").set()
     if not gate(name).wait(30):

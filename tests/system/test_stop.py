@@ -13,7 +13,7 @@ import jobs
 from jobs import Status
 from jobs.models import Attempt, Job, Worker
 from tests.support import tasks
-from tests.support.models import Effect
+from tests.support.models import Effect, effects
 from tests.support.processes import ChildProcess
 from tests.support.schedulers import STARTED, catches, orphaned, scheduler, statuses
 from tests.support.waiting import wait_until
@@ -73,6 +73,15 @@ def test_a_second_signal_ends_the_grace_at_once(live_database: str, number: sign
         assert worker.wait(15) == 0, worker.output
     assert "Traceback" not in worker.output
     assert_handed_back(live_database, hanging)
+
+
+def test_a_call_that_nothing_ends_in_an_async_job_does_not_keep_the_process(live_database: str) -> None:
+    with scheduler(live_database, "--grace=0.5") as worker:
+        row = tasks.block_its_sync_thread.enqueue("begun")
+        wait_until(lambda: effects(live_database, "begun"))
+        worker.send(signal.SIGTERM)
+        assert worker.wait(15) == 0, worker.output
+    assert_handed_back(live_database, [row])
 
 
 def test_ctrl_c_reaches_the_whole_group_and_stops_gracefully(live_database: str, tmp_path: Path) -> None:
