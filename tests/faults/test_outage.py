@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tests.support.processes import ChildProcess
 from tests.support.proxy import Proxy, proxy_before
 from tests.support.schedulers import scheduler, url_of
 from tests.support.story import story_of
-from tests.support.waiting import wait_until
+from tests.support.waiting import pass_time, wait_until
 
 SHORT = {"LEASE": 2, "RENEW": 0.5, "POLL": 0.5}
 FIVE_LEASES = 5 * SHORT["LEASE"]
@@ -39,10 +38,6 @@ def begin(alias: str, until: str) -> list[Job]:
     rows = [task.enqueue(until, until) for task in ONE_OF_EACH]
     wait_until(lambda: effects(alias, until) == len(rows), what="all have begun")
     return rows
-
-
-def pass_time(seconds: float) -> None:
-    threading.Event().wait(seconds)
 
 
 def assert_nothing_was_lost(rows: list[Job]) -> None:

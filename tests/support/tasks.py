@@ -74,6 +74,11 @@ def pleave_mark(context: Context, label: str) -> None:
     note(label, context.job_id, context.attempt)
 
 
+@job
+def first_of(text: str) -> str:
+    return text[:1]
+
+
 @job(takes_context=True)
 def hang_in_thread(context: Context, label: str, until: str = "") -> str:
     """Its first attempt runs until the file `until` exists, or for ever; each later one just leaves its mark."""
