@@ -55,9 +55,9 @@ class Parameters:
         except Refusal as refusal:
             raise InvalidArguments(f"{self.name}(): {refusal.at('')}") from None
 
-    def decode(self, stored: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def decode(self, stored: object) -> tuple[list[Any], dict[str, Any]]:
         """The call's args and kwargs; `InvalidArguments` names the path when what is stored does not fit."""
-        args, kwargs = (stored.get("args"), stored.get("kwargs")) if isinstance(stored, Mapping) else (None, None)
+        args, kwargs = (stored.get("args"), stored.get("kwargs")) if isinstance(stored, dict) else (None, None)
         if not isinstance(args, list) or not isinstance(kwargs, dict):
             raise InvalidArguments(f"{self.name}(): the stored arguments are not a list args and a dict kwargs")
         try:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from jobs.domain.execution import Execution
+from jobs.domain.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Claim:
     """One open attempt. `attempt_id` is the fence that every later write about this run names."""
 

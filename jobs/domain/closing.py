@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from jobs.domain.context import Progress
 from jobs.domain.execution import Execution
 from jobs.domain.outcome import Failure, LogLine
 from jobs.domain.status import AttemptOutcome, Status
+from jobs.domain.value import value
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Closing:
     attempt_id: int
     job_id: int

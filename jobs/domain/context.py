@@ -11,6 +11,8 @@ from jobs.domain.errors import InvalidOption, JobCancelled, LeaseLost
 from jobs.domain.stop import StopReason, StopSignal
 from jobs.domain.text import clean_text
 
+logger = logging.getLogger("jobs.task")
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -25,7 +27,7 @@ class Context:
     Safe to use from any thread that the job starts.
     """
 
-    __slots__ = ("_logger", "_report", "_stop", "attempt", "fence", "job_id")
+    __slots__ = ("_report", "_stop", "attempt", "fence", "job_id")
 
     def __init__(
         self,
@@ -43,7 +45,6 @@ class Context:
         """Grows with every attempt of every job: an outside system can refuse a smaller one."""
         self._stop = stop
         self._report = report
-        self._logger = logging.getLogger("jobs.task")
 
     @property
     def cancelled(self) -> bool:
@@ -70,4 +71,4 @@ class Context:
 
     def log(self, message: object, *args: object, level: int = logging.INFO) -> None:
         """Add a line to the log kept with this attempt; it also reaches the logger `jobs.task`."""
-        self._logger.log(level, message, *args)
+        logger.log(level, message, *args)

@@ -13,6 +13,17 @@ class InvalidOption(JobsError, ValueError):
     """A task or a submission was given an option that cannot be used."""
 
 
+class InvalidRule(JobsError, ValueError):
+    """A recurrence rule cannot be read, or never fires; `part` says which of its values is at fault."""
+
+    def __init__(self, message: str, part: str = "expression") -> None:
+        super().__init__(message)
+        self.part = part
+
+    def __reduce__(self) -> tuple[type[InvalidRule], tuple[str, str]]:
+        return type(self), (str(self), self.part)
+
+
 class InvalidArguments(JobsError, TypeError):
     """The arguments do not fit the task's signature, or do not survive storage as JSON."""
 

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 
 from jobs.domain.text import first_line, short_class
+from jobs.domain.value import value
 
 MAX_RESULT_BYTES = 1024 * 1024
 """Of a result as JSON text in UTF-8."""
@@ -66,7 +67,7 @@ class LogLine:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Outcome:
     ending: Ending
     result: str | None = None

@@ -27,25 +27,26 @@ def closing_for(
     `outcome.retry_after_seconds` already holds the policy's word. An at-most-once body that did not end by
     itself is never handed back (promise G4).
     """
-    if outcome.ending is Ending.COMPLETED:
-        return _completed(claim, outcome, started_at, lingers, progress)
     closing = Closing(
         attempt_id=claim.attempt_id,
         job_id=claim.job_id,
         task=claim.task,
         number=claim.number,
-        outcome=AttemptOutcome.FAILED,
-        status=Status.FAILED,
+        outcome=AttemptOutcome.COMPLETED,
+        status=Status.COMPLETED,
         started_at=started_at,
         lingers=lingers,
         progress=progress,
         reason=outcome.reason,
+        result=outcome.result,
         failure=outcome.failure,
         log=outcome.log,
     )
     match outcome.ending:
+        case Ending.COMPLETED:
+            return closing
         case Ending.FAILED | Ending.TASK_NOT_FOUND:
-            return _failed(closing, outcome)
+            return _failed(replace(closing, outcome=AttemptOutcome.FAILED, status=Status.FAILED), outcome)
         case Ending.TIMED_OUT:
             closing = replace(closing, outcome=AttemptOutcome.TIMED_OUT, status=Status.TIMED_OUT)
             return _unknown(closing, "it timed out") if claim.at_most_once else _failed(closing, outcome)
@@ -75,26 +76,6 @@ def closing_for(
             raise AssertionError(f"attempt {claim.attempt_id} never began: its row is deleted, not closed")
         case _:
             assert_never(outcome.ending)
-
-
-def _completed(
-    claim: Claim, outcome: Outcome, started_at: datetime | None, lingers: bool, progress: Progress | None
-) -> Closing:
-    """Most runs end so, and nothing has to be replaced then."""
-    return Closing(
-        attempt_id=claim.attempt_id,
-        job_id=claim.job_id,
-        task=claim.task,
-        number=claim.number,
-        outcome=AttemptOutcome.COMPLETED,
-        status=Status.COMPLETED,
-        started_at=started_at,
-        lingers=lingers,
-        progress=progress,
-        reason=outcome.reason,
-        result=outcome.result,
-        log=outcome.log,
-    )
 
 
 def _failed(closing: Closing, outcome: Outcome) -> Closing:

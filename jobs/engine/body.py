@@ -7,7 +7,7 @@ import contextvars
 import logging
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import CoroutineType, TracebackType
 from typing import Any
 
@@ -26,6 +26,7 @@ from jobs.domain.stop import StopReason, StopSignal
 from jobs.domain.strict_json import dumps
 from jobs.domain.task import TaskDefinition
 from jobs.domain.text import class_path, is_cut, shown
+from jobs.domain.value import value
 from jobs.engine import log_capture
 from jobs.engine.borrowed import Borrowed
 from jobs.engine.surroundings import clean_connections, heal_connections
@@ -36,7 +37,7 @@ _OUR_MODULES = (__name__, "jobs.domain.task")
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Body:
     """A claim with everything its run needs."""
 

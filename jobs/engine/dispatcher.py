@@ -31,7 +31,7 @@ from jobs.store.workers import mark_asleep
 
 logger = logging.getLogger(__name__)
 
-AHEAD_LIMIT = 200
+AHEAD_LIMIT = 400
 ROUND_LIMIT = 1000
 UNWRITTEN_LIMIT = 5000
 """Outcomes not written yet, beyond which nothing more is claimed."""

@@ -19,10 +19,13 @@ _NOT_THE_TASKS = ("jobs.engine", "jobs.store", "django.db.backends", "asyncio")
 class LogBuffer:
     """The first and the last lines of one attempt; what lies between is counted."""
 
+    __slots__ = ("_began", "_head", "_seen", "_tail")
+
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._head: list[LogLine] = []
-        self._tail: deque[LogLine] = deque(maxlen=TAIL_LINES)
+        self._tail: deque[LogLine] | None = None
+        """Made when it is needed: most jobs say little, and an empty deque takes half of this buffer's time."""
         self._seen = 0
 
     def add(self, record: logging.LogRecord) -> None:
@@ -37,11 +40,16 @@ class LogBuffer:
             message=clean_text(message, LINE_CHARACTERS),
         )
         self._seen += 1
-        (self._head if len(self._head) < HEAD_LINES else self._tail).append(line)
+        if len(self._head) < HEAD_LINES:
+            self._head.append(line)
+            return
+        if self._tail is None:
+            self._tail = deque(maxlen=TAIL_LINES)
+        self._tail.append(line)
 
     def lines(self) -> tuple[LogLine, ...]:
-        if not self._seen:
-            return ()
+        if self._tail is None:
+            return tuple(self._head)
         dropped = self._seen - len(self._head) - len(self._tail)
         if not dropped:
             return (*self._head, *self._tail)

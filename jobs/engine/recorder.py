@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from uuid import UUID
 
 from django.db import DatabaseError, DataError, IntegrityError
@@ -15,6 +15,7 @@ from django.db import DatabaseError, DataError, IntegrityError
 from jobs.domain.closing import Closing
 from jobs.domain.failure import system_failure
 from jobs.domain.status import WAITING, AttemptOutcome, Status
+from jobs.domain.value import value
 from jobs.engine.hints import hint_due
 from jobs.engine.loop import Loop
 from jobs.store.database import database
@@ -29,7 +30,7 @@ NOT_STORABLE = "outcome not storable"
 _PROGRAM_LIMIT_EXCEEDED = "54"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class HandBack:
     """A claim whose body never began."""
 

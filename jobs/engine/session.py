@@ -36,7 +36,7 @@ def watch(connection: BaseDatabaseWrapper) -> None:
     if _notice not in connection.execute_wrappers:
         connection.execute_wrappers.append(_notice)
     setattr(connection, _CHANGED, False)
-    setattr(connection, _REPORTED, _told(connection.connection))
+    setattr(connection, _REPORTED, None if connection.connection is None else _told(connection.connection))
 
 
 def is_changed(connection: BaseDatabaseWrapper) -> bool:

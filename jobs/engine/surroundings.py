@@ -19,17 +19,20 @@ def heal_connections() -> None:
     Also those that were cut off since the last body: outside requests Django looks at them only when they are used.
     """
     for connection in connections.all():
-        connection.close_if_unusable_or_obsolete()
-        if session.is_broken(connection):
-            connection.close()
+        if connection.connection is not None:
+            connection.close_if_unusable_or_obsolete()
+            if session.is_broken(connection):
+                connection.close()
         session.watch(connection)
 
 
 def clean_connections() -> str:
     """After a body: an empty string, or what it left open. Whatever was open is rolled back and closed."""
     undone = []
-    for connection in connections.all(initialized_only=True):
+    for connection in connections.all():  # all are made by now; asking whether they are takes as long again
         connection.queries_log.clear()
+        if connection.connection is None and not (connection.closed_in_transaction or connection.in_atomic_block):
+            continue
         if connection.connection is None and connection.closed_in_transaction:
             undone.append(f"closed its connection to {connection.alias} inside a transaction")
             _discard(connection)

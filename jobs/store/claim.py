@@ -14,7 +14,7 @@ from jobs.domain.move import Move
 from jobs.domain.status import Status
 from jobs.models.guard import legal_from
 from jobs.store.database import Database, PostgreSQL, Rows
-from jobs.store.pick import UNBOUNDED, Lane, Place, Room, taken_sql
+from jobs.store.pick import ORDER, UNBOUNDED, Lane, Place, Room, taken_sql
 from jobs.store.report import report
 
 _READY = legal_from(Status.PENDING, to=Status.RUNNING)
@@ -23,10 +23,13 @@ _HOT = (
     "id, task, queue, execution, attempts, failures, losses, snoozes, max_retries, max_lost, timeout_seconds, "
     "at_most_once, store_result, expires_at, started_at, unknown_since, rank, run_at"
 )
+"""Read when the row is moved: `attempts` is the new attempt's number then."""
 _ATTEMPT = "job_id, number, worker_id, worker_name, outcome, claimed_at, lease_until"
 _COLD = "arguments, retry_base_seconds, retry_max_seconds, retry_jitter"
 # A row that somebody made without `enqueue` fails alone, at its unreadable arguments, and stops no claim.
 _NO_PAYLOAD = (None, 1.0, 300.0, True)
+
+_EXECUTIONS: dict[str, Execution] = {execution.value: execution for execution in Execution}
 
 Marks = dict[tuple[str, Execution], Place]
 """Per queue and execution: the place of the last job that was claimed there."""
@@ -100,24 +103,25 @@ def _at_once(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
 
     Attempts get their ids beforehand, so that no expression is joined to another one: the planner takes them for
     single rows, and would compare each with each. The status stands in a form that no partial index answers, so
-    that nobody reads one that is full of dead entries. Instants come as text: most of them are never read.
+    that nobody reads one that is full of dead entries. Only the last expression is wide: each keeps a copy of its
+    rows. Instants come as text: most of them are never read.
     """
     return db.rows(
         f"""
         WITH {taken}, named AS MATERIALIZED (
-            SELECT taken.*, nextval((SELECT pg_get_serial_sequence('jobs_attempt', 'id')::regclass)) AS attempt_id,
+            SELECT lane, id, nextval((SELECT pg_get_serial_sequence('jobs_attempt', 'id')::regclass)) AS attempt_id,
                    {db.now} AS claimed_at
             FROM taken
         ), moved AS (
             {_move(db)}
             FROM named WHERE jobs_job.id = named.id AND {db.not_by_index(f"jobs_job.status IN {_READY}")}
-            RETURNING jobs_job.id, jobs_job.attempts, named.attempt_id, named.claimed_at
+            RETURNING {_of("jobs_job", _HOT)}, lane, attempt_id, claimed_at
         ), opened AS (
             INSERT INTO jobs_attempt (id, {_ATTEMPT}) {_attempt(db, "attempt_id, id", "claimed_at")} FROM moved
         )
-        SELECT {_of("named", _HOT)}::text, attempt_id, claimed_at::text, job_id, {_COLD}
-        FROM named LEFT JOIN jobs_payload ON job_id = named.id
-        ORDER BY named.lane, named.rank, named.run_at, named.id
+        SELECT {_of("moved", _HOT)}::text, attempt_id, claimed_at::text, job_id, {_COLD}
+        FROM moved LEFT JOIN jobs_payload ON job_id = moved.id
+        ORDER BY lane, rank, run_at, moved.id
         """,
         **parameters,
     )
@@ -125,11 +129,10 @@ def _at_once(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
 
 def _in_steps(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
     with db.transaction():
-        rows = db.rows(f"WITH {taken} SELECT {_HOT} FROM taken ORDER BY lane, rank, run_at, id", **parameters)
-        if not rows:
+        ids = [row[0] for row in db.rows(f"WITH {taken} SELECT id FROM taken ORDER BY {ORDER}", **parameters)]
+        if not ids:
             return []
-        ids = sorted(row[0] for row in rows)
-        db.execute(f"{_move(db)} WHERE id {db.members('ids')} AND status IN {_READY}", ids=ids)
+        moved = db.rows(f"{_move(db)} WHERE id {db.members('ids')} AND status IN {_READY} RETURNING {_HOT}", ids=ids)
         opened = db.rows(
             f"""
             INSERT INTO jobs_attempt ({_ATTEMPT}) {_attempt(db, "id", db.now)}
@@ -139,9 +142,10 @@ def _in_steps(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
             **{name: parameters[name] for name in ("worker_id", "worker_name", "lease")},
         )
         cold = db.rows(f"SELECT job_id, {_COLD} FROM jobs_payload WHERE job_id {db.members('ids')}", ids=ids)
+    jobs = {row[0]: row for row in moved}
     attempts = {row[0]: row[1:] for row in opened}
     payloads = {row[0]: row for row in cold}
-    return [(*row, *attempts[row[0]], *payloads.get(row[0], (None,) * 5)) for row in rows]
+    return [(*jobs[one], *attempts[one], *payloads.get(one, (None,) * 5)) for one in ids]
 
 
 def _last_places(db: Database, rows: Rows) -> Marks:
@@ -160,10 +164,10 @@ def _claim(db: Database, row: tuple[Any, ...], claimed_at: datetime) -> Claim:
     return Claim(
         attempt_id=row[18],
         job_id=row[0],
-        number=row[4] + 1,
+        number=row[4],
         task=row[1],
         queue=row[2],
-        execution=Execution(row[3]),
+        execution=_EXECUTIONS[row[3]],
         arguments=db.read_json(arguments) or {},
         failures=row[5],
         losses=row[6],
@@ -176,7 +180,7 @@ def _claim(db: Database, row: tuple[Any, ...], claimed_at: datetime) -> Claim:
         timeout_seconds=row[10],
         at_most_once=bool(row[11]),
         store_result=bool(row[12]),
-        expires_at=None if row[14] else db.read_instant(row[13]),
+        expires_at=None if row[14] or row[13] is None else db.read_instant(row[13]),
         claimed_at=claimed_at,
-        unknown_since=db.read_instant(row[15]),
+        unknown_since=None if row[15] is None else db.read_instant(row[15]),
     )

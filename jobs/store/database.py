@@ -107,7 +107,7 @@ class Database:
         raise NotImplementedError
 
     def encode_records(self, rows: Iterable[Mapping[str, Any]]) -> str:
-        return json.dumps([{key: self._plain(value) for key, value in row.items()} for row in rows])
+        return json.dumps(list(rows), default=self._plain)
 
     def _plain(self, value: Any) -> Any:
         raise NotImplementedError

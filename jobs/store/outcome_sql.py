@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,7 +102,20 @@ def record_of(closing: Closing) -> dict[str, Any]:
     return given
 
 
-def final_sql(db: Database, owner: str) -> str:
+def present_in(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The columns that some record has: reading one, and keeping a copy of it in every expression, costs as much as
+    if it were full."""
+    names = set().union(*records)
+    return {name: kind for name, kind in COLUMNS.items() if name in names}
+
+
+def completed(source: str, present: Mapping[str, str]) -> str:
+    """A FROM item named `closing` with all columns: null where `source` has none."""
+    absent = [f"CAST(NULL AS {kind}) AS {name}" for name, kind in COLUMNS.items() if name not in present]
+    return f"(SELECT {', '.join(['source.*', *absent])} FROM {source} AS source) AS closing"
+
+
+def final_sql(db: Database, present: Mapping[str, str], owner: str) -> str:
     """Common table expressions that end in `final`: the records whose attempt is open and whose job runs, with
     `cancels`: it was to wait, but somebody asked it to stop. Locks attempts, then jobs, each in id order, skipping
     held ones; the arrays are complete before the first row is locked.
@@ -111,8 +124,9 @@ def final_sql(db: Database, owner: str) -> str:
     indexes over running rows, and reading those costs more with every job that ends. Nothing is joined to another
     expression: the planner takes them for single rows, and would compare each with each.
     """
+    waits = "waits" if "waits" in present else "false"
     return f"""
-        closing AS {db.materialized} (SELECT * FROM {db.records("closing", COLUMNS)}),
+        closing AS {db.materialized} (SELECT * FROM {db.records("closing", present)}),
         attempt AS {db.materialized} (
             SELECT id, job_id FROM jobs_attempt
             WHERE id {db.among("SELECT attempt_id FROM closing")} AND {db.not_by_index("outcome = 'running'")} {owner}
@@ -124,7 +138,8 @@ def final_sql(db: Database, owner: str) -> str:
             ORDER BY id {db.lock}
         ),
         final AS {db.materialized} (
-            SELECT closing.*, waits AND {db.found_in("job_id", "SELECT id FROM job WHERE cancelled")} AS cancels
+            SELECT closing.*,
+                   {waits} AND {db.found_in("job_id", "SELECT id FROM job WHERE cancelled")} AS cancels
             FROM closing
             WHERE {db.found_in("attempt_id", "SELECT id FROM attempt")}
               AND {db.found_in("job_id", "SELECT id FROM job")}

@@ -10,27 +10,9 @@ from typing import Any
 from jobs.domain.execution import Execution
 from jobs.store.database import Database
 
-COLUMNS = (
-    "id",
-    "task",
-    "queue",
-    "execution",
-    "attempts",
-    "failures",
-    "losses",
-    "snoozes",
-    "max_retries",
-    "max_lost",
-    "timeout_seconds",
-    "at_most_once",
-    "store_result",
-    "unique_until_started",
-    "expires_at",
-    "started_at",
-    "unknown_since",
-    "rank",
-    "run_at",
-)
+COLUMNS = "id, queue, execution, at_most_once, unique_until_started, rank, run_at"
+"""What decides; the rest is read when the row is moved, for every expression keeps a copy of its rows."""
+ORDER = "lane, rank, run_at, id"
 UNBOUNDED = 2**31
 
 Place = tuple[float, datetime, int]
@@ -74,7 +56,6 @@ def taken_sql(
     sql, parameters = pick_sql(db, lanes, room.limits, unknown_tasks)
     if not sql or room.at_most <= 0:
         return "", {}
-    order = "lane, rank, run_at, id"
     parameters |= {f"free_{execution}": free for execution, (free, _) in room.limits.items()}
     free = " ".join(f"WHEN '{execution}' THEN %(free_{execution})s" for execution in room.limits)
     in_room = "SELECT * FROM picked"
@@ -84,20 +65,20 @@ def taken_sql(
         most = " ".join(f"WHEN %(room{number})s THEN %(left{number})s" for number in range(len(room.queues)))
         in_room = f"""
             SELECT * FROM (
-                SELECT picked.*, row_number() OVER (PARTITION BY queue ORDER BY {order}) AS in_queue FROM picked
+                SELECT picked.*, row_number() OVER (PARTITION BY queue ORDER BY {ORDER}) AS in_queue FROM picked
             ) AS numbered WHERE in_queue <= CASE queue {most} ELSE {UNBOUNDED} END
         """
     return (
         f"""
         picked AS {db.materialized} ({sql}), in_room AS ({in_room}),
         counted AS (
-            SELECT in_room.*, row_number() OVER (PARTITION BY execution ORDER BY {order}) AS place FROM in_room
+            SELECT in_room.*, row_number() OVER (PARTITION BY execution ORDER BY {ORDER}) AS place FROM in_room
         ),
         taken AS {db.materialized} (
             SELECT * FROM counted
             WHERE place <= CASE execution {free} END
                OR NOT (at_most_once OR unique_until_started OR execution = '{Execution.PROCESS}')
-            ORDER BY {"rank, run_at, id" if room.only_best else order} LIMIT %(at_most)s
+            ORDER BY {"rank, run_at, id" if room.only_best else ORDER} LIMIT %(at_most)s
         )
         """,
         {**parameters, "at_most": 1 if room.only_best else room.at_most},
@@ -128,7 +109,7 @@ def pick_sql(
             parameters |= dict(zip((f"rank{number}", f"run_at{number}", f"id{number}"), lane.above, strict=True))
         arms.setdefault(lane.execution, []).append(
             f"""SELECT * FROM (
-                SELECT {number} AS lane, {", ".join(COLUMNS)} FROM jobs_job
+                SELECT {number} AS lane, {COLUMNS} FROM jobs_job
                 WHERE status = 'pending' AND queue = %(queue{number})s AND execution = '{lane.execution}' {above}
                   AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > {db.now}) {known}
                 ORDER BY rank, run_at, id LIMIT %(most{number})s {db.lock}

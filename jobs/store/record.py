@@ -11,7 +11,7 @@ from jobs.domain.closing import Closing
 from jobs.domain.move import Move, listeners
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.store.database import Database, PostgreSQL, Rows
-from jobs.store.outcome_sql import final_sql, record_of, steps
+from jobs.store.outcome_sql import completed, final_sql, present_in, record_of, steps
 from jobs.store.report import report
 
 
@@ -108,22 +108,27 @@ def _at_once(db: Database, closings: Sequence[Closing], owner: str, parameters: 
     # Reading an instant for every row costs more than all the rest of them.
     at = "jobs_job.status_changed_at" if listeners else "NULL"
     given = f" RETURNING closing.attempt_id, closing.cancels, {at}"
+    records = [record_of(one) for one in closings]
+    present = present_in(records)
+    final = completed("final", present)
     writes = ", ".join(
-        f"{step.name} AS ({step.sql.format(closing='final AS closing')}{given if step.name == 'moved' else ''})"
+        f"{step.name} AS ({step.sql.format(closing=final)}{given if step.name == 'moved' else ''})"
         for step in steps(db, closings)
     )
     return db.rows(
-        f"WITH {final_sql(db, owner)}, {writes} SELECT * FROM moved",
-        closing=db.encode_records(record_of(one) for one in closings),
+        f"WITH {final_sql(db, present, owner)}, {writes} SELECT * FROM moved",
+        closing=db.encode_records(records),
         **parameters,
     )
 
 
 def _in_steps(db: Database, closings: Sequence[Closing], owner: str, parameters: dict[str, Any]) -> Rows:
     with db.transaction():
-        given = db.encode_records(record_of(one) for one in closings)
+        records = [record_of(one) for one in closings]
         rows = db.rows(
-            f"WITH {final_sql(db, owner)} SELECT attempt_id, cancels, job_id FROM final", closing=given, **parameters
+            f"WITH {final_sql(db, present_in(records), owner)} SELECT attempt_id, cancels, job_id FROM final",
+            closing=db.encode_records(records),
+            **parameters,
         )
         cancels = {row[0]: row[1] for row in rows}
         final = [one.cancelled() if cancels[one.attempt_id] else one for one in closings if one.attempt_id in cancels]

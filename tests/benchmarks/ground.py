@@ -43,13 +43,16 @@ class Ground:
     rounds: int
     seconds: float
     """How long a snapshot is held, and an idle scheduler watched."""
+    _eye: psycopg.Connection[Any] | None = None
 
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.url, autocommit=True)
 
     def rows(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        with self.connect() as connection:
-            return connection.execute(statement, parameters).fetchall()
+        """On one connection: a new one for each look would cost the server more than some of the figures."""
+        if self._eye is None or self._eye.closed:
+            self._eye = self.connect()
+        return self._eye.execute(statement, parameters).fetchall()
 
     def empty(self) -> None:
         """Nothing in the tables and nothing left to write for what went before."""

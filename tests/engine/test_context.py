@@ -137,7 +137,8 @@ def test_a_thousand_reports_of_progress_cost_few_writes(
 def test_a_job_is_told_to_stop_by_a_cancel_and_by_its_timeout(live_database: str, tmp_path: Path, task: Any) -> None:
     with running(**dict.fromkeys(slots_for(task), 2)) as scheduler:
         cancelled = task.enqueue(str(tmp_path))
-        timed_out = task.using(timeout=0.5).enqueue(str(tmp_path))
+        # Long enough for the body to have reached its first line, on a busy machine too.
+        timed_out = task.using(timeout=2.0).enqueue(str(tmp_path))
         wait_for_begin(tmp_path, cancelled)
         assert jobs.cancel(cancelled)
         assert scheduler.join(30)
