@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from jobs.domain.errors import IllegalMove as IllegalMove
     from jobs.domain.errors import InvalidArguments as InvalidArguments
     from jobs.domain.errors import InvalidOption as InvalidOption
+    from jobs.domain.errors import InvalidRule as InvalidRule
     from jobs.domain.errors import JobCancelled as JobCancelled
     from jobs.domain.errors import JobNotFound as JobNotFound
     from jobs.domain.errors import JobsError as JobsError
     from jobs.domain.errors import LeaseLost as LeaseLost
     from jobs.domain.errors import NonRetryableError as NonRetryableError
     from jobs.domain.errors import QueueNotDeclared as QueueNotDeclared
+    from jobs.domain.errors import ScheduleNotFound as ScheduleNotFound
     from jobs.domain.errors import Snooze as Snooze
     from jobs.domain.errors import TaskNotFound as TaskNotFound
     from jobs.domain.errors import UniqueKeyHeld as UniqueKeyHeld
@@ -42,6 +44,11 @@ if TYPE_CHECKING:
     from jobs.job_class import AsyncJob as AsyncJob
     from jobs.job_class import BlockingJob as BlockingJob
     from jobs.job_class import CpuBoundJob as CpuBoundJob
+    from jobs.recurring import cancel_recurring as cancel_recurring
+    from jobs.recurring import schedule_recurring as schedule_recurring
+    from jobs.rules import cron as cron
+    from jobs.rules import every as every
+    from jobs.rules import factory as factory
     from jobs.scheduler import Scheduler as Scheduler
     from jobs.submission import Call as Call
     from jobs.submission import aenqueue_many as aenqueue_many
@@ -56,12 +63,14 @@ _HOMES = {
         "IllegalMove",
         "InvalidArguments",
         "InvalidOption",
+        "InvalidRule",
         "JobCancelled",
         "JobNotFound",
         "JobsError",
         "LeaseLost",
         "NonRetryableError",
         "QueueNotDeclared",
+        "ScheduleNotFound",
         "Snooze",
         "TaskNotFound",
         "UniqueKeyHeld",
@@ -72,6 +81,8 @@ _HOMES = {
     "jobs.domain.retry": ("RetryPolicy",),
     "jobs.domain.status": ("Status",),
     "jobs.job_class": ("AsyncJob", "BlockingJob", "CpuBoundJob"),
+    "jobs.recurring": ("cancel_recurring", "schedule_recurring"),
+    "jobs.rules": ("cron", "every", "factory"),
     "jobs.scheduler": ("Scheduler",),
     "jobs.submission": ("Call", "aenqueue_many", "enqueue_many"),
 }

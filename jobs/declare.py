@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, overload
 
 from jobs.domain.context import Context
+from jobs.domain.declaration import Declaration
 from jobs.domain.execution import Execution
 from jobs.domain.options import task_options
 from jobs.domain.registry import registry
@@ -19,13 +20,16 @@ P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
 Q = ParamSpec("Q")
 S = TypeVar("S")
+Schedules = Declaration | Sequence[Declaration] | None
 
 
 class Task(Submitter[P], Generic[P, R_co]):
     """A registered function. Calling it just runs the function; `enqueue` stores a job."""
 
-    def __init__(self, function: Callable[..., R_co], *, name: str | None = None, **options: Any) -> None:
-        definition = define(function, name=name, options=task_options(**options))
+    def __init__(
+        self, function: Callable[..., R_co], *, name: str | None = None, schedule: Schedules = None, **options: Any
+    ) -> None:
+        definition = define(function, name=name, options=task_options(**options), schedule=schedule)
         super().__init__(registry.add(definition))
         functools.update_wrapper(self, function)
 
@@ -54,6 +58,7 @@ def job(
     at_most_once: bool = False,
     max_lost: int = 3,
     store_result: bool = True,
+    schedule: Schedules = None,
 ) -> Callable[[Callable[Concatenate[Context, Q], S]], Task[Q, S]]: ...
 
 
@@ -70,6 +75,7 @@ def job(
     at_most_once: bool = False,
     max_lost: int = 3,
     store_result: bool = True,
+    schedule: Schedules = None,
 ) -> Callable[[Callable[Q, S]], Task[Q, S]]: ...
 
 
@@ -79,8 +85,9 @@ def job(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     `queue`, `priority` (-100 to 100, larger first), `timeout` (seconds or timedelta; None: none), `retry` (a
     RetryPolicy, a number of retries, or a callable `(attempt, exception) -> seconds or None`), `execution`
     ("async" for a coroutine function, "thread", or "process"), `at_most_once`, `max_lost` (3), `takes_context`,
-    `name` (the dotted path; a given name stays when the function moves) and `store_result` (True). Raises
-    InvalidOption and TaskNameTaken at import.
+    `name` (the dotted path; a given name stays when the function moves) `store_result` (True) and
+    `schedule` (`cron(...)` or `every(...)`, or a list of them). Raises InvalidOption, InvalidRule and TaskNameTaken
+    at import.
     """
     if function is not None:
         return Task(function)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from jobs.domain.context import Context
+from jobs.domain.declaration import Declaration
 from jobs.domain.execution import Execution
 from jobs.domain.options import task_options
 from jobs.domain.registry import registry
@@ -101,10 +102,17 @@ class _JobClass:
     enqueue = _Door["Job"]()
     aenqueue = _Door[Coroutine[Any, Any, "Job"]]()
 
-    def __init_subclass__(cls, *, name: str | None = None, abstract: bool = False, **options: Any) -> None:
+    def __init_subclass__(
+        cls,
+        *,
+        name: str | None = None,
+        abstract: bool = False,
+        schedule: Declaration | Sequence[Declaration] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init_subclass__()
         if not abstract:
-            definition = define(cls, name=name, options=task_options(**options))
+            definition = define(cls, name=name, options=task_options(**options), schedule=schedule)
             cls._submitter = Submitter(registry.add(definition))
 
 

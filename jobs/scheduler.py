@@ -19,6 +19,7 @@ from jobs.domain.status import TERMINAL
 from jobs.domain.task import define
 from jobs.engine import scheduler as engine
 from jobs.engine.options import ROLES, EngineOptions
+from jobs.recurring import submission_for
 from jobs.submission import Submitter
 from jobs.version import __version__
 
@@ -64,6 +65,7 @@ def engine_options(
         "keep": settings.RETENTION,
         "history_limit": settings.HISTORY_LIMIT,
         "version": __version__,
+        "submission_for": submission_for,
     }
     return EngineOptions(**{**given, **{key: value for key, value in changes.items() if value is not None}})
 

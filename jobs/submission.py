@@ -62,8 +62,11 @@ class Submitter(Generic[P]):
         """Check the call and keep it. Raises InvalidArguments, QueueNotDeclared, TaskNotFound; runs no SQL."""
         if registry.find(self.definition.name) is not self.definition:
             raise TaskNotFound(f"task {self.definition.name!r} is not registered (any more): it cannot be submitted")
+        return self.bound(self.definition.parameters.encode(args, kwargs, max_bytes=jobs_settings().MAX_ARGUMENT_BYTES))
+
+    def bound(self, arguments: str) -> Call:
+        """The call with arguments that are JSON text already, as a job stores them."""
         require_declared(self._options.queue)
-        arguments = self.definition.parameters.encode(args, kwargs, max_bytes=jobs_settings().MAX_ARGUMENT_BYTES)
         return Call(self.definition, _submission(self.definition, self._options, self._submitted, arguments))
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> Job:
@@ -182,6 +185,8 @@ def _stored(db: Database, submitted: Submission, receipt: Receipt) -> Job:
         unique_until_started=submitted.unique_until_started,
         cancel_requested_at=None,
         unknown_since=None,
+        schedule_id=submitted.schedule_id,
+        scheduled_for=submitted.scheduled_for,
     )
     row._state.adding = False
     row._state.db = db.alias

@@ -90,13 +90,7 @@ def _run(db: Database, owner: Owner, claimed: Claim) -> Outcome:
     if claimed.at_most_once:
         begin(db, owner.id, claimed.attempt_id)
     stop = StopSignal()
-    context = Context(
-        job_id=claimed.job_id,
-        attempt=claimed.number,
-        fence=claimed.attempt_id,
-        stop=stop,
-        report=lambda progress: _note(db, owner, claimed, progress),
-    )
+    context = Context.of(claimed, stop, lambda progress: _note(db, owner, claimed, progress))
     return run(Body(claimed, definition, context, stop, random.Random()), own_connections=False)
 
 

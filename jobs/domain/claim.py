@@ -39,6 +39,8 @@ class Claim:
     """By the database's clock."""
     unknown_since: datetime | None
     """When a worker first handed the job back because it did not know its task."""
+    scheduled_for: datetime | None = None
+    """Of a schedule's job: the planned instant."""
 
     def __str__(self) -> str:
         """How every log line names a run: by the numbers that the admin shows."""

@@ -6,7 +6,9 @@ import logging
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
+from jobs.domain.claim import Claim
 from jobs.domain.errors import InvalidOption, JobCancelled, LeaseLost
 from jobs.domain.stop import StopReason, StopSignal
 from jobs.domain.text import clean_text
@@ -27,7 +29,7 @@ class Context:
     Safe to use from any thread that the job starts.
     """
 
-    __slots__ = ("_report", "_stop", "attempt", "fence", "job_id")
+    __slots__ = ("_report", "_stop", "attempt", "fence", "job_id", "scheduled_for")
 
     def __init__(
         self,
@@ -37,14 +39,28 @@ class Context:
         fence: int,
         stop: StopSignal,
         report: Callable[[Progress], None],
+        scheduled_for: datetime | None = None,
     ) -> None:
         self.job_id = job_id
         self.attempt = attempt
         """This attempt's number, from 1."""
         self.fence = fence
         """Grows with every attempt of every job: an outside system can refuse a smaller one."""
+        self.scheduled_for = scheduled_for
+        """Of a schedule's job: the planned instant, whenever it runs; else None."""
         self._stop = stop
         self._report = report
+
+    @classmethod
+    def of(cls, claim: Claim, stop: StopSignal, report: Callable[[Progress], None]) -> Context:
+        return cls(
+            job_id=claim.job_id,
+            attempt=claim.number,
+            fence=claim.attempt_id,
+            stop=stop,
+            report=report,
+            scheduled_for=claim.scheduled_for,
+        )
 
     @property
     def cancelled(self) -> bool:

@@ -44,6 +44,10 @@ class JobNotFound(JobsError, LookupError):
     """No job has this id."""
 
 
+class ScheduleNotFound(JobsError, LookupError):
+    """No schedule has this name."""
+
+
 class UniqueKeyHeld(JobsError):
     """The job cannot go back into the queue: another active job holds its unique key."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.domain.arguments import Parameters, signature_of
+from jobs.domain.declaration import Declaration, named
 from jobs.domain.errors import InvalidOption
 from jobs.domain.execution import Execution
 from jobs.domain.option_checks import checked_text, member
@@ -25,10 +26,15 @@ class TaskDefinition:
     parameters: Parameters
     place: str
     """Module and qualified name of the code."""
+    schedules: tuple[Declaration, ...] = ()
 
 
 def define(
-    function_or_job_class: Callable[..., Any] | type, *, name: str | None = None, options: TaskOptions | None = None
+    function_or_job_class: Callable[..., Any] | type,
+    *,
+    name: str | None = None,
+    options: TaskOptions | None = None,
+    schedule: Declaration | Sequence[Declaration] | None = None,
 ) -> TaskDefinition:
     """A checked task; raises `InvalidOption`. Without a chosen execution: async for `async def`, else thread.
 
@@ -46,12 +52,14 @@ def define(
     execution = _execution(function, options.execution if options.execution_chosen else chosen, place)
     if options.takes_context:
         _require_context(function, place)
+    task_name = _name(name, place, function_or_job_class)
     return TaskDefinition(
-        name=_name(name, place, function_or_job_class),
+        name=task_name,
         function=function,
         options=replace(options, execution=execution),
         parameters=Parameters(function, options.takes_context),
         place=place,
+        schedules=named(task_name, schedule),
     )
 
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+from jobs.domain.due_schedule import DueSchedule
+from jobs.domain.errors import TaskNotFound
 from jobs.domain.execution import Execution
 from jobs.domain.status import Status
+from jobs.store.submit import Submission
 
 ROLES = ("both", "scheduler", "worker")
+
+
+def unknown_task(schedule: DueSchedule, at: datetime) -> Submission | None:
+    raise TaskNotFound(f"this process knows no tasks, so not {schedule.task!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +59,8 @@ class EngineOptions:
     """Whether the process ends with the scheduler: then no call outlives a stop, and what is interrupted may start
     elsewhere at once."""
     max_jobs: int | None = None
+    submission_for: Callable[[DueSchedule, datetime], Submission | None] = unknown_task
+    """The job of a schedule's occurrence; None: no job this time. Raises TaskNotFound where the task is unknown."""
     keep: Mapping[Status, timedelta] = field(default_factory=dict)
     """Retention of ended jobs by status; a status that is missing is kept for ever."""
     history_limit: int | None = None

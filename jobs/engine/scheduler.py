@@ -33,6 +33,7 @@ from jobs.engine.in_flight import Held, InFlight
 from jobs.engine.lease_keeper import LeaseKeeper
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
+from jobs.engine.planner import Planner
 from jobs.engine.recorder import HandBack, Recorder
 from jobs.engine.timekeeper import Timekeeper
 from jobs.engine.waker import Waker
@@ -114,6 +115,7 @@ class Scheduler:
             prepare=self._prepare,
         )
         self._housekeeper = Housekeeper(options, prepare=self._prepare)
+        self._planner = Planner(options, prepare=self._prepare)
         self._waker = Waker(
             options.alias, wake=self._dispatcher.wake, cancelled=self._cancel_running, prepare=self._prepare
         )
@@ -138,6 +140,7 @@ class Scheduler:
             executor.start()
         if self.options.keeps_house:
             self._housekeeper.start()
+            self._planner.start()
         self._dispatcher.start()
         self._waker.start()
 
@@ -154,6 +157,7 @@ class Scheduler:
             self._stopped = True
         # From the request on: a claim that gets no answer takes its time out of the grace, not on top of it.
         grace_ends_at = time.monotonic() + (self.options.grace if timeout is None else timeout)
+        self._planner.loop.ask_to_stop()  # its schedules are due for others too
         self._dispatcher.stop(time.monotonic() + LAST_WRITES)
         self._withdraw_waiting()
         self._wait_for_runs(grace_ends_at)
@@ -163,7 +167,7 @@ class Scheduler:
         self._recorder.stop(time.monotonic() + LAST_WRITES)
         self._lease_keeper.loop.ask_to_stop()
         deadline = time.monotonic() + LAST_WORDS
-        for agent in (self._lease_keeper, self._waker, self._housekeeper, self._timekeeper):
+        for agent in (self._lease_keeper, self._waker, self._planner, self._housekeeper, self._timekeeper):
             agent.stop(deadline)
         self._forget_listeners()
 
@@ -349,4 +353,4 @@ class Scheduler:
 
     def _loops(self) -> list[Loop]:
         loops = [self._recorder.loop, self._lease_keeper.loop, self._dispatcher.loop, self._waker.loop]
-        return [*loops, self._housekeeper.loop] if self.options.keeps_house else loops
+        return [*loops, self._housekeeper.loop, self._planner.loop] if self.options.keeps_house else loops

@@ -6,6 +6,18 @@ from jobs.models.attempt import Attempt, AttemptLog
 from jobs.models.failure import Failure
 from jobs.models.job import Job
 from jobs.models.payload import Payload, Result
+from jobs.models.schedule import Occurrence, Release, Schedule
 from jobs.models.worker import Worker
 
-__all__ = ["Attempt", "AttemptLog", "Failure", "Job", "Payload", "Result", "Worker"]
+__all__ = [
+    "Attempt",
+    "AttemptLog",
+    "Failure",
+    "Job",
+    "Occurrence",
+    "Payload",
+    "Release",
+    "Result",
+    "Schedule",
+    "Worker",
+]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 
 from jobs.domain.execution import Execution
+from jobs.domain.recurrence.catch_up import CatchUp
+from jobs.domain.recurrence.overlap import Overlap
 from jobs.domain.status import AttemptOutcome, Status
 
 STATUS_CHOICES = [
@@ -33,4 +35,22 @@ EXECUTION_CHOICES = [
     (Execution.ASYNC.value, _("Async")),
     (Execution.THREAD.value, _("Thread")),
     (Execution.PROCESS.value, _("Process")),
+]
+
+OVERLAP_CHOICES = [
+    (Overlap.SKIP.value, _("Skip the new one")),
+    (Overlap.ALLOW.value, _("Allow both")),
+    (Overlap.QUEUE_ONE.value, _("Let one wait")),
+    (Overlap.CANCEL_PREVIOUS.value, _("Cancel the earlier one")),
+]
+
+CATCH_UP_CHOICES = [
+    (CatchUp.COALESCE.value, _("One job for all")),
+    (CatchUp.SKIP.value, _("None")),
+    (CatchUp.ALL.value, _("A job each")),
+]
+
+OCCURRENCE_CHOICES = [
+    ("made", _("Job made")),
+    ("skipped", _("Skipped")),
 ]

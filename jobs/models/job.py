@@ -58,6 +58,10 @@ class Job(GuardedModel):
     cancel_requested_at = models.DateTimeField(_("cancel requested at"), null=True, blank=True, db_default=None)
     cause = models.CharField(_("cause"), max_length=200, default="", blank=True, db_default="")
     """One line for people: why it ended, or who asked it to."""
+    schedule_id = models.BigIntegerField(_("schedule"), null=True, blank=True, db_default=None)
+    """Not a foreign key: deleting a schedule keeps its jobs."""
+    scheduled_for = models.DateTimeField(_("scheduled for"), null=True, blank=True, db_default=None)
+    """The planned instant this job is the occurrence of, without jitter."""
     unknown_since = models.DateTimeField(_("task unknown since"), null=True, blank=True, db_default=None)
 
     objects = GuardedQuerySet["Job"].as_manager()
@@ -96,6 +100,12 @@ class Job(GuardedModel):
                 fields=["status", "ended_at"],
                 name="jobs_job_ended",
                 condition=models.Q(status__in=_TERMINAL),
+            ),
+            # Whether an earlier job of a schedule has ended.
+            models.Index(
+                fields=["schedule_id", "id"],
+                name="jobs_job_of_schedule",
+                condition=models.Q(status__in=[*_WAITING, Status.RUNNING.value], schedule_id__isnull=False),
             ),
         ]
         constraints: ClassVar = [

@@ -21,7 +21,7 @@ _READY = legal_from(Status.PENDING, to=Status.RUNNING)
 
 _HOT = (
     "id, task, queue, execution, attempts, failures, losses, snoozes, max_retries, max_lost, timeout_seconds, "
-    "at_most_once, store_result, expires_at, started_at, unknown_since, rank, run_at"
+    "at_most_once, store_result, expires_at, started_at, unknown_since, scheduled_for, rank, run_at"
 )
 """Read when the row is moved: `attempts` is the new attempt's number then."""
 _ATTEMPT = "job_id, number, worker_id, worker_name, outcome, claimed_at, lease_until"
@@ -71,8 +71,8 @@ def claim(
     parameters |= {"worker_id": owner.id, "worker_name": owner.name, "lease": lease_seconds}
     in_steps = not isinstance(db, PostgreSQL)
     rows = _in_steps(db, taken, parameters) if in_steps else _at_once(db, taken, parameters)
-    instants = {text: instant for text in {row[19] for row in rows} if (instant := db.read_instant(text)) is not None}
-    claims = [_claim(db, row, instants[row[19]]) for row in rows]
+    instants = {text: instant for text in {row[20] for row in rows} if (instant := db.read_instant(text)) is not None}
+    claims = [_claim(db, row, instants[row[20]]) for row in rows]
     report(
         db,
         lambda: [
@@ -151,7 +151,7 @@ def _in_steps(db: Database, taken: str, parameters: Mapping[str, Any]) -> Rows:
 def _last_places(db: Database, rows: Rows) -> Marks:
     last = {(row[2], Execution(row[3])): row for row in rows}
     return {
-        key: (row[16], due_at, row[0]) for key, row in last.items() if (due_at := db.read_instant(row[17])) is not None
+        key: (row[17], due_at, row[0]) for key, row in last.items() if (due_at := db.read_instant(row[18])) is not None
     }
 
 
@@ -160,9 +160,9 @@ def _of(table: str, columns: str) -> str:
 
 
 def _claim(db: Database, row: tuple[Any, ...], claimed_at: datetime) -> Claim:
-    arguments, base, cap, jitter = _NO_PAYLOAD if row[20] is None else row[21:]
+    arguments, base, cap, jitter = _NO_PAYLOAD if row[21] is None else row[22:]
     return Claim(
-        attempt_id=row[18],
+        attempt_id=row[19],
         job_id=row[0],
         number=row[4],
         task=row[1],
@@ -183,4 +183,5 @@ def _claim(db: Database, row: tuple[Any, ...], claimed_at: datetime) -> Claim:
         expires_at=None if row[14] or row[13] is None else db.read_instant(row[13]),
         claimed_at=claimed_at,
         unknown_since=None if row[15] is None else db.read_instant(row[15]),
+        scheduled_for=None if row[16] is None else db.read_instant(row[16]),
     )

@@ -30,6 +30,8 @@ _JOB = {
     "store_result": "bool",
     "unique_key": "text",
     "unique_until_started": "bool",
+    "schedule_id": "bigint",
+    "scheduled_for": "timestamptz",
 }
 _PAYLOAD = {
     "arguments": "text",
@@ -66,6 +68,10 @@ class Submission:
     retry_base_seconds: float = 1.0
     retry_max_seconds: float = 300.0
     retry_jitter: bool = True
+    schedule_id: int | None = None
+    scheduled_for: datetime | None = None
+    blocked: bool = False
+    """Born blocked: somebody else says when it may run."""
 
     @property
     def rank(self) -> float:
@@ -139,7 +145,8 @@ def _record(db: Database, position: int, submission: Submission) -> dict[str, ob
     return {**record, "position": position, "rank": submission.rank}
 
 
-_COLUMNS = {"position": "int", "run_at": "timestamptz", "delay_seconds": "float8", **_JOB, **_PAYLOAD}
+_WHEN = {"position": "int", "run_at": "timestamptz", "delay_seconds": "float8", "blocked": "bool"}
+_COLUMNS = {**_WHEN, **_JOB, **_PAYLOAD}
 _JOB_NAMES = ", ".join(_JOB)
 _PAYLOAD_NAMES = ", ".join(_PAYLOAD)
 _WAITING = "(" + ", ".join(f"'{status}'" for status in WAITING) + ")"
@@ -160,7 +167,8 @@ def _insert_postgresql(db: Database, records: str) -> Rows:
         job AS (
             INSERT INTO jobs_job (id, {_JOB_NAMES}, unique_slot, status, run_at, submitted_at, status_changed_at)
             SELECT id, {_JOB_NAMES}, unique_key,
-                   CASE WHEN due_at > now THEN 'scheduled' ELSE 'pending' END, due_at, now, now
+                   CASE WHEN blocked THEN 'blocked' WHEN due_at > now THEN 'scheduled' ELSE 'pending' END,
+                   due_at, now, now
             FROM input ORDER BY unique_key, position
             ON CONFLICT (unique_slot) WHERE unique_slot IS NOT NULL DO NOTHING
             RETURNING id, status, run_at, submitted_at
@@ -180,7 +188,8 @@ def _insert_sqlite(db: Database, submissions: Mapping[int, Submission], records:
         inserted = db.rows(
             f"""
             INSERT INTO jobs_job ({_JOB_NAMES}, unique_slot, status, run_at, submitted_at, status_changed_at)
-            SELECT {_JOB_NAMES}, unique_key, CASE WHEN run_at > %(now)s THEN 'scheduled' ELSE 'pending' END,
+            SELECT {_JOB_NAMES}, unique_key,
+                   CASE WHEN blocked THEN 'blocked' WHEN run_at > %(now)s THEN 'scheduled' ELSE 'pending' END,
                    MAX(run_at, %(now)s), %(now)s, %(now)s
             FROM {db.records("records", _COLUMNS)} WHERE true ORDER BY position
             ON CONFLICT (unique_slot) WHERE unique_slot IS NOT NULL DO NOTHING

@@ -70,3 +70,17 @@ def live_workers(db: Database, *, within_seconds: float) -> set[UUID]:
     """The ids of the workers seen within that time."""
     rows = db.rows(f"SELECT id FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds)
     return {UUID(str(row[0])) for row in rows}
+
+
+def others_with_tz_data(db: Database, worker_id: UUID, fingerprint: str, *, within_seconds: float) -> set[str]:
+    """Leave this worker's fingerprint of its time zone data; the names of live workers that left another one."""
+    db.execute("UPDATE jobs_worker SET tz_data = %(mine)s WHERE id = %(id)s", id=worker_id, mine=fingerprint)
+    rows = db.rows(
+        f"""
+        SELECT name FROM jobs_worker
+        WHERE tz_data <> '' AND tz_data <> %(mine)s AND seen_at >= {db.later("%(age)s")}
+        """,
+        mine=fingerprint,
+        age=-within_seconds,
+    )
+    return {row[0] for row in rows}

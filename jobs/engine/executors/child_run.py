@@ -24,9 +24,7 @@ class ChildRun:
         self.signalled = False
         self.interruptible = False
         """Whether the main thread is inside the runner, so that JobCancelled may be raised there."""
-        self.context = Context(
-            job_id=claim.job_id, attempt=claim.number, fence=claim.attempt_id, stop=self.stop, report=self._report
-        )
+        self.context = Context.of(claim, self.stop, self._report)
         self._tell = tell
         self._lock = threading.Lock()
         self._reported_at = 0.0

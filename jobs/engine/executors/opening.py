@@ -24,11 +24,5 @@ def opened(one: Run, registry: Registry, listener: Listener) -> Body | Outcome:
     if refusal is not None:
         return refusal
     listener.started(claim)
-    context = Context(
-        job_id=claim.job_id,
-        attempt=claim.number,
-        fence=claim.attempt_id,
-        stop=one.stop,
-        report=lambda progress: listener.progressed(claim, progress),
-    )
+    context = Context.of(claim, one.stop, lambda progress: listener.progressed(claim, progress))
     return Body(claim, definition, context, one.stop, _rng)

@@ -1,0 +1,93 @@
+"""Bring the rows of schedules that are declared in code into line with this release."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+
+from jobs import discovery
+from jobs.conf import jobs_settings
+from jobs.domain.declaration import Declaration, digest
+from jobs.domain.errors import JobsError
+from jobs.domain.registry import registry
+from jobs.domain.task import TaskDefinition
+from jobs.models import Release, Schedule
+from jobs.recurring import fill
+
+logger = logging.getLogger(__name__)
+
+
+def sync_declared(*, force: bool = False) -> bool:
+    """Whether this process's declarations are the newest release's, and so the rows are as they say.
+
+    New ones are added, changed ones changed, gone ones retired: they fire no more, and their rows stay. A person's
+    pause and their own schedules are left alone. A release that was seen before a newer one changes nothing, so an old
+    process that starts again during a deploy reverts nothing; `force` (a roll-back) makes it the newest. Locks the
+    newest release's row.
+    """
+    alias = jobs_settings().DATABASE
+    declared = {one.name: (definition, one) for definition, one in _declarations()}
+    if discovery.failed:
+        logger.warning("schedules declared in code are left as they are: %s cannot be imported", *discovery.failed)
+        return False
+    mine = digest((definition.name, one) for definition, one in declared.values())
+    with transaction.atomic(using=alias):
+        if not _is_newest(alias, mine, force):
+            return False
+        rows = {row.name: row for row in Schedule.objects.using(alias).select_for_update().order_by("id")}
+        for name, (definition, one) in declared.items():
+            _bring_into_line(alias, rows.get(name), definition, one)
+        for name, row in rows.items():
+            if row.declared and not row.retired and name not in declared:
+                row.retired = True
+                row.save(using=alias)
+                logger.info("schedule %r is no longer declared: it fires no more", name)
+    return True
+
+
+def _declarations() -> list[tuple[TaskDefinition, Declaration]]:
+    definitions = [registry.get(name) for name in registry.names()]
+    return [(definition, one) for definition in definitions for one in definition.schedules]
+
+
+def _is_newest(alias: str, mine: str, force: bool) -> bool:
+    releases = Release.objects.using(alias)
+    newest = releases.select_for_update().order_by("-id").first()
+    if newest is None and mine == digest([]):
+        return False  # nobody has ever declared anything
+    if newest is not None and newest.declarations == mine:
+        return True
+    known = releases.filter(declarations=mine).first()
+    if known is not None and not force:
+        logger.info("a newer release declares its schedules otherwise: this process leaves them as they are")
+        return False
+    if known is not None:
+        known.delete()
+    releases.create(declarations=mine)
+    return True
+
+
+def _bring_into_line(alias: str, row: Schedule | None, definition: TaskDefinition, declared: Declaration) -> None:
+    if row is not None and not row.declared:
+        logger.error(
+            "schedule %r is declared in code, but a row of that name was made by hand: it is left alone. Rename one",
+            declared.name,
+        )
+        return
+    is_new = row is None
+    row = row or Schedule(name=declared.name)
+    before = None if is_new else _content(row)
+    try:
+        fill(row, definition, declared)
+    except JobsError as error:
+        logger.error("schedule %r cannot be stored as it is declared: %s", declared.name, error)
+        return
+    row.declared, row.retired = True, False
+    if before != _content(row):
+        row.save(using=alias)
+        logger.info("schedule %r is %s: %s", row.name, "new" if is_new else "changed", row.describe())
+
+
+def _content(row: Schedule) -> tuple[object, ...]:
+    return tuple(getattr(row, field.attname) for field in row._meta.concrete_fields)

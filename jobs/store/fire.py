@@ -1,0 +1,180 @@
+"""Make the jobs of due occurrences and move their schedule's instant, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from jobs.domain.advance import Step
+from jobs.domain.due_schedule import DueSchedule
+from jobs.domain.recurrence.overlap import Overlap, OverlapDecision, judge_overlap
+from jobs.domain.status import WAITING, Status
+from jobs.models.schedule import TIMING_SQL
+from jobs.store.attention import stands
+from jobs.store.database import Database
+from jobs.store.submit import Submission, submit
+
+_UNFINISHED = "(" + ", ".join(f"'{status}'" for status in (*WAITING, Status.RUNNING)) + ")"
+OVERLAPS = "an earlier job of the schedule has not ended"
+EDITED = "the rule was edited"
+
+
+@dataclass(slots=True)
+class Fired:
+    jobs: dict[datetime, int] = field(default_factory=dict)
+    """By planned instant."""
+    skipped: dict[datetime, str] = field(default_factory=dict)
+    """Why there is no job, by planned instant."""
+
+
+def fire(
+    db: Database,
+    schedule: DueSchedule,
+    step: Step,
+    wanted: Mapping[datetime, Submission | str],
+    *,
+    problem: str = "",
+    actor: str,
+) -> Fired | None:
+    """What became of the step; None when the row is held, or is not any more as it was seen: look again.
+
+    `wanted` gives each occurrence of the step its submission, or the reason why there is none. Locks the schedule's
+    row, skipping a held one; which jobs have ended is read after that, in a statement of its own. Nothing is waited
+    for: what overlaps is born blocked, and `unblock` releases it.
+    """
+    with db.transaction():
+        if not stands(db, schedule):
+            return None
+        skips = {at: why for at, why in wanted.items() if isinstance(why, str)}
+        if step.left_out is not None:
+            by = f" by {schedule.asked_by}" if schedule.asked_by else ""
+            skips[step.left_out] = f"skipped{by}"
+        if schedule.outdated_at is not None and schedule.outdated_at <= _now(db):
+            skips[schedule.outdated_at] = EDITED
+        to_make = {at: one for at, one in wanted.items() if isinstance(one, Submission)}
+        decision, unfinished = _overlap(db, schedule) if to_make else (OverlapDecision.MAKE, 0)
+        if decision is OverlapDecision.SKIP:
+            skips |= dict.fromkeys(to_make, OVERLAPS)
+            to_make = {}
+        if step.reached is not None and not to_make and step.reached not in skips:
+            skips[step.reached] = "it was too late"
+        fired = Fired(skipped=_record(db, schedule, dict.fromkeys(to_make, ""), skips, step.missed))
+        new = [at for at in sorted(to_make) if at not in fired.skipped]
+        fired.jobs = _submit(db, schedule, [(at, to_make[at]) for at in new], unfinished, actor)
+        _move(db, schedule, step, problem)
+    return fired
+
+
+def park(db: Database, schedule: DueSchedule) -> bool:
+    """A paused one has no next instant: when it is resumed, it starts over from then."""
+    with db.transaction():
+        return stands(db, schedule) and bool(
+            db.execute("UPDATE jobs_schedule SET next_run_at = NULL WHERE id = %(id)s", id=schedule.id)
+        )
+
+
+def flag(db: Database, schedule: DueSchedule, problem: str) -> bool:
+    """A rule that cannot be computed: it waits, with the reason, for the edit that mends it."""
+    with db.transaction():
+        return stands(db, schedule) and bool(
+            db.execute(
+                f"""
+                UPDATE jobs_schedule SET next_run_at = NULL, is_exhausted = false, planned_rule = {TIMING_SQL},
+                       problem = %(problem)s, problem_since = COALESCE(problem_since, {db.now}),
+                       paused_until = NULL
+                WHERE id = %(id)s
+                """,
+                id=schedule.id,
+                problem=problem[:500],
+            )
+        )
+
+
+def _now(db: Database) -> datetime:
+    now = db.read_instant(db.rows(f"SELECT {db.now}")[0][0])
+    assert now is not None
+    return now
+
+
+def _overlap(db: Database, schedule: DueSchedule) -> tuple[OverlapDecision, int]:
+    rows = db.rows(
+        f"SELECT status, attempts FROM jobs_job WHERE schedule_id = %(id)s AND status IN {_UNFINISHED}", id=schedule.id
+    )
+    waiting = sum(status != Status.RUNNING and not attempts for status, attempts in rows)
+    decision = judge_overlap(schedule.overlap, waiting=waiting, begun=len(rows) - waiting)
+    return decision, 0 if schedule.overlap is Overlap.ALLOW else len(rows)
+
+
+def _record(
+    db: Database, schedule: DueSchedule, made: Mapping[datetime, str], skips: Mapping[datetime, str], missed: int
+) -> dict[datetime, str]:
+    """Those that are skipped, and those that had been dealt with before although the schedule did not remember it."""
+    rows = sorted([(at, "made", "") for at in made] + [(at, "skipped", why) for at, why in skips.items()])
+    known = {}
+    for at, outcome, why in rows:
+        written = db.execute(
+            f"""
+            INSERT INTO jobs_occurrence (schedule_id, planned_at, outcome, reason, missed, recorded_at)
+            VALUES (%(id)s, %(at)s, %(outcome)s, %(why)s, %(missed)s, {db.now})
+            ON CONFLICT (schedule_id, planned_at) DO NOTHING
+            """,
+            id=schedule.id,
+            at=at,
+            outcome=outcome,
+            why=why[:200],
+            missed=missed,
+        )
+        missed = 0
+        if not written:
+            known[at] = "it was made before"
+    return {**skips, **known}
+
+
+def _submit(
+    db: Database,
+    schedule: DueSchedule,
+    wanted: Sequence[tuple[datetime, Submission]],
+    unfinished: int,
+    actor: str,
+) -> dict[datetime, int]:
+    one_by_one = schedule.overlap is not Overlap.ALLOW
+    submissions = [
+        replace(one, schedule_id=schedule.id, scheduled_for=at, blocked=one_by_one and bool(unfinished or place))
+        for place, (at, one) in enumerate(wanted)
+    ]
+    made = {}
+    for (at, _), receipt in zip(wanted, submit(db, submissions, actor=actor), strict=True):
+        changes = "job_id = %(job)s"
+        if receipt.created:
+            made[at] = receipt.job_id
+        else:
+            changes += ", outcome = 'skipped', reason = 'the unique key is held by that job'"
+        db.execute(
+            f"UPDATE jobs_occurrence SET {changes} WHERE schedule_id = %(id)s AND planned_at = %(at)s",
+            id=schedule.id,
+            at=at,
+            job=receipt.job_id,
+        )
+    return made
+
+
+def _move(db: Database, schedule: DueSchedule, step: Step, problem: str) -> None:
+    resumed = ", paused_until = NULL, paused_by = '', reason = ''" if schedule.timing.not_before is not None else ""
+    skipped = ", skip_next = false, skipped_by = ''" if step.left_out is not None else ""
+    db.execute(
+        f"""
+        UPDATE jobs_schedule SET next_run_at = %(next_at)s, is_exhausted = %(exhausted)s, planned_rule = {TIMING_SQL},
+               last_occurrence_at = COALESCE(%(reached)s, last_occurrence_at), missed = missed + %(missed)s,
+               problem = %(problem)s,
+               problem_since = CASE WHEN %(problem)s = '' THEN NULL ELSE COALESCE(problem_since, {db.now}) END
+               {resumed}{skipped}
+        WHERE id = %(id)s
+        """,
+        id=schedule.id,
+        next_at=step.next_at,
+        exhausted=step.next_at is None,
+        reached=step.reached,
+        missed=step.missed,
+        problem=problem[:500],
+    )

@@ -1,0 +1,222 @@
+"""Occurrences become jobs, once each, by the rule, the pause, the overlap and the catch-up of their schedule."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from jobs.domain.status import Status
+from jobs.models import Job, Occurrence, Schedule
+from jobs.store.unblock import cancel_previous, unblock
+from tests.support.schedules import Diary
+
+NOON = datetime(2027, 3, 1, 12, 0, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def diary(database: str) -> Diary:
+    return Diary(database)
+
+
+def test_a_due_occurrence_becomes_one_job_that_carries_its_instant(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    diary.turn(60)
+    assert diary.round() == 1
+    job = Job.objects.using(diary.alias).get()
+    assert (job.schedule_id, job.scheduled_for, job.status) == (schedule.pk, NOON + timedelta(seconds=60), "pending")
+    assert diary.round() == 0
+    claimed = diary.bench.claim()[0]
+    assert claimed.scheduled_for == NOON + timedelta(seconds=60)
+
+
+def test_fifty_schedules_for_ten_minutes_make_five_hundred_jobs_though_history_is_pruned(diary: Diary) -> None:
+    for number in range(50):
+        diary.schedule(name=f"s{number}", interval_seconds=60, overlap="allow")
+    made = 0
+    for _ in range(60):
+        diary.turn(10)
+        made += diary.round()
+        Occurrence.objects.using(diary.alias).all().delete()
+        diary.finish_all()
+        diary.prune_everything()
+    assert made == 500
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "made", "missed"), [("coalesce", 1, 59), ("all", 3, 57), ("skip", 1, 59)], ids=str
+)
+def test_after_an_hour_of_downtime_what_was_missed_is_caught_up_as_asked(
+    diary: Diary, catch_up: str, made: int, missed: int
+) -> None:
+    schedule = diary.schedule(interval_seconds=60, catch_up=catch_up, catch_up_cap=3, overlap="allow")
+    diary.turn(3600)
+    assert diary.round() == made
+    schedule.refresh_from_db()
+    assert schedule.missed == missed
+    assert schedule.next_run_at == NOON + timedelta(seconds=3660)
+    newest = Job.objects.using(diary.alias).order_by("-scheduled_for")[0]
+    assert newest.scheduled_for == NOON + timedelta(seconds=3600)
+
+
+def test_a_late_occurrence_is_skipped_with_its_reason_where_nothing_is_caught_up(diary: Diary) -> None:
+    diary.schedule(expression="0 * * * *", catch_up="skip")
+    diary.turn(3600 + 61)
+    assert diary.round() == 0
+    skipped = Occurrence.objects.using(diary.alias).get()
+    assert (skipped.outcome, skipped.reason) == ("skipped", "it was too late")
+
+
+@pytest.mark.parametrize("state", ["pending", "running", "retry_wait"])
+def test_an_earlier_job_that_has_not_ended_suppresses_the_next_and_says_so(diary: Diary, state: str) -> None:
+    diary.schedule(interval_seconds=60)
+    diary.turn(60)
+    diary.round()
+    if state != "pending":
+        claimed = diary.bench.claim()[0]
+        if state == "retry_wait":
+            diary.bench.close(claimed, Status.RETRY_WAIT, delay_seconds=3600.0, failures=1)
+    diary.turn(60)
+    assert diary.round() == 0
+    assert Occurrence.objects.using(diary.alias).first().reason == "an earlier job of the schedule has not ended"
+    diary.finish_all()
+
+
+def test_one_may_wait_and_runs_when_the_earlier_one_has_ended(diary: Diary) -> None:
+    diary.schedule(interval_seconds=60, overlap="queue_one")
+    diary.turn(60)
+    diary.round()
+    first = diary.bench.claim()[0]
+    diary.turn(60)
+    assert diary.round() == 1
+    diary.turn(60)
+    assert diary.round() == 0  # one waits already
+    waiting = Job.objects.using(diary.alias).get(status="blocked")
+    assert unblock(diary.bench.db) == 0
+    diary.bench.close(first)
+    assert unblock(diary.bench.db) == 1
+    assert diary.bench.status(waiting.pk) == "pending"
+
+
+def test_the_earlier_one_is_cancelled_and_the_new_one_waits_until_it_has_ended(diary: Diary) -> None:
+    diary.schedule(interval_seconds=60, overlap="cancel_previous")
+    diary.turn(60)
+    diary.round()
+    first = diary.bench.claim()[0]
+    diary.turn(60)
+    assert diary.round() == 1
+    assert cancel_previous(diary.bench.db, actor="x") == 1
+    assert unblock(diary.bench.db) == 0
+    diary.bench.close(first, Status.CANCELLED)
+    assert unblock(diary.bench.db) == 1
+
+
+def test_the_jobs_of_one_catch_up_run_one_after_the_other(diary: Diary) -> None:
+    diary.schedule(interval_seconds=60, catch_up="all", catch_up_cap=3, overlap="cancel_previous")
+    diary.turn(600)
+    assert diary.round() == 3
+    states = list(Job.objects.using(diary.alias).order_by("id").values_list("status", flat=True))
+    assert states == ["pending", "blocked", "blocked"]
+    assert cancel_previous(diary.bench.db, actor="x") == 0  # they do not suppress each other
+
+
+def test_nothing_fires_after_a_pause_and_resuming_waits_for_the_next_instant(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(active=False)
+    diary.turn(90)
+    assert diary.round() == 0
+    Schedule.objects.using(diary.alias).update(active=True)
+    assert diary.round() == 0
+    schedule.refresh_from_db()
+    assert schedule.next_run_at == NOON + timedelta(seconds=120)
+    diary.turn(30)
+    assert diary.round() == 1
+
+
+def test_a_pause_with_an_end_is_no_downtime(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(paused_until=NOON + timedelta(seconds=600), paused_by="ann")
+    diary.turn(630)  # nobody looked meanwhile
+    assert diary.round() == 0
+    schedule.refresh_from_db()
+    assert (schedule.paused_until, schedule.paused_by) == (None, "")
+    assert schedule.next_run_at == NOON + timedelta(seconds=660)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_an_edit_by_update_is_noticed_and_the_old_rule_fires_no_more(diary: Diary, paused: bool) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    diary.turn(30)
+    Schedule.objects.using(diary.alias).update(interval_seconds=7)
+    diary.round()
+    schedule.refresh_from_db()
+    assert schedule.next_run_at == NOON + timedelta(seconds=35)
+    diary.turn(5)
+    assert diary.round() == 1
+
+
+def test_a_due_occurrence_of_a_rule_that_was_edited_since_is_recorded_as_skipped(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    diary.turn(61)
+    Schedule.objects.using(diary.alias).update(interval_seconds=3600)
+    assert diary.round() == 0
+    assert schedule.occurrences.using(diary.alias).get().reason == "the rule was edited"
+
+
+@pytest.mark.parametrize("broken", [{"expression": "61 * * * *"}, {"timezone": "Mars/Base"}, {"interval_seconds": 0}])
+def test_a_rule_that_cannot_be_computed_is_flagged_and_hurts_no_other(diary: Diary, broken: dict[str, Any]) -> None:
+    bad = diary.schedule(name="a", expression="* * * * *", timezone="UTC")
+    diary.schedule(name="b", interval_seconds=60)
+    Schedule.objects.using(diary.alias).filter(name="a").update(**broken)
+    diary.turn(60)
+    assert diary.round() == 1
+    bad.refresh_from_db()
+    assert bad.problem and bad.problem_since
+    assert diary.round() == 0
+    Schedule.objects.using(diary.alias).filter(name="a").update(
+        expression="* * * * *", timezone="UTC", interval_seconds=None
+    )
+    diary.round()
+    bad.refresh_from_db()
+    assert not bad.problem and bad.next_run_at
+
+
+def test_a_person_may_skip_the_next_one(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(skip_next=True, skipped_by="ann")
+    diary.turn(60)
+    assert diary.round() == 0
+    assert schedule.occurrences.using(diary.alias).get().reason == "skipped by ann"
+    diary.turn(60)
+    assert diary.round() == 1
+
+
+@pytest.mark.parametrize("jump", [3600, 86_400, -3600, -86_400])
+def test_a_jump_of_the_clock_doubles_and_loses_nothing(diary: Diary, jump: int) -> None:
+    diary.schedule(interval_seconds=60, overlap="allow")
+    seen = []
+    for _ in range(5):
+        diary.turn(60)
+        seen += diary.fire()
+    diary.turn(jump)
+    seen += diary.fire()
+    diary.turn(-jump)
+    for _ in range(5):
+        diary.turn(60)
+        seen += diary.fire()
+    assert len(seen) == len(set(seen))
+    # What the wrong clock has dealt with is spent; whatever is after that is made.
+    assert seen[:5] == [NOON + timedelta(seconds=60 * n) for n in range(1, 6)]
+    if jump < 0:
+        assert seen == [NOON + timedelta(seconds=60 * n) for n in range(1, 11)]
+
+
+def test_a_rule_that_is_exhausted_is_finished(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60, end_at=NOON + timedelta(seconds=61))
+    diary.turn(60)
+    assert diary.round() == 1
+    schedule.refresh_from_db()
+    assert (schedule.next_run_at, schedule.is_exhausted) == (None, True)
+    diary.turn(600)
+    assert diary.round() == 0

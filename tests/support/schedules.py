@@ -1,0 +1,88 @@
+"""Short words for tests of schedules: make rows and fire them at instants of one's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from unittest.mock import patch
+
+from jobs.domain.advance import advance
+from jobs.domain.errors import InvalidRule
+from jobs.domain.execution import Execution
+from jobs.domain.recurrence import rule_from
+from jobs.domain.status import TERMINAL
+from jobs.models import Schedule
+from jobs.models import schedule as schedule_module
+from jobs.store.attention import attend
+from jobs.store.fire import fire, flag, park
+from jobs.store.prune import prune
+from jobs.store.submit import Submission
+from jobs.store.unblock import unblock
+from tests.support.store import Bench
+
+
+class Diary:
+    """A bench with schedules: `round()` is what a planner does, without its thread."""
+
+    def __init__(self, alias: str) -> None:
+        self.bench = Bench(alias)
+        self.alias = alias
+
+    @property
+    def now(self) -> datetime:
+        return self.bench.now
+
+    def turn(self, seconds: float) -> None:
+        self.bench.turn(seconds)
+
+    def schedule(self, **fields: Any) -> Schedule:
+        if fields.get("interval_seconds"):
+            fields.setdefault("anchor_at", self.now)
+        row = Schedule(**{"name": "s", "task": "tests.work", **fields})
+        self.save(row)
+        return row
+
+    def save(self, row: Schedule) -> None:
+        with patch.object(schedule_module, "database_now", lambda using: self.now):
+            row.save(using=self.alias)
+
+    def round(self) -> int:
+        """How many jobs were made."""
+        return len(self.fire())
+
+    def fire(self) -> list[datetime]:
+        """The planned instants of the jobs that were made."""
+        made: list[datetime] = []
+        for schedule in attend(self.bench.db).due:
+            try:
+                if schedule.paused:
+                    park(self.bench.db, schedule)
+                    continue
+                step = advance(schedule.timing, self.now)
+                rule = rule_from(schedule.timing.rule)
+            except InvalidRule as error:
+                flag(self.bench.db, schedule, str(error))
+                continue
+            wanted: dict[datetime, Submission | str] = {
+                at: replace(submission(schedule.task), run_at=rule.run_at(at, schedule.name)) for at in step.occurrences
+            }
+            fired = fire(self.bench.db, schedule, step, wanted, actor="planner")
+            made += fired.jobs if fired else []
+        return made
+
+    def finish_all(self) -> None:
+        unblock(self.bench.db)
+        for claimed in self.bench.claim(1000):
+            self.bench.close(claimed)
+
+    def prune_everything(self) -> None:
+        self.turn(0.000001)
+        while prune(self.bench.db, dict.fromkeys(TERMINAL, timedelta(0))):
+            pass
+
+
+def submission(task: str) -> Submission:
+    return Submission(
+        task=task, queue="default", execution=Execution.THREAD, priority=0, arguments='{"args": [], "kwargs": {}}'
+    )
