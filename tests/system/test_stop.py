@@ -81,6 +81,7 @@ def test_a_call_that_nothing_ends_in_an_async_job_does_not_keep_the_process(live
         wait_until(lambda: effects(live_database, "begun"))
         worker.send(signal.SIGTERM)
         assert worker.wait(15) == 0, worker.output
+    assert "Traceback" not in worker.output and "destroyed" not in worker.output, worker.output
     assert_handed_back(live_database, [row])
 
 
