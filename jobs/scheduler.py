@@ -9,6 +9,7 @@ from typing import Any
 
 from jobs import api
 from jobs.conf import jobs_settings, require_declared
+from jobs.declared import sync_declared
 from jobs.domain.errors import InvalidOption
 from jobs.domain.execution import Execution
 from jobs.domain.move import Move
@@ -77,6 +78,11 @@ class Scheduler(engine.Scheduler):
         super().__init__(engine_options(**overrides))
         self._numbers = itertools.count(1)
         self._prefix = f"local:{self.options.worker_id.hex}:"
+
+    def start(self) -> None:
+        if self.options.keeps_house:
+            sync_declared()
+        super().start()
 
     def schedule(self, function: Callable[[], Any], delay_seconds: float | timedelta = 0, **options: Any) -> int:
         """The id of a job that calls `function()` in this process, after a delay.

@@ -65,10 +65,10 @@ class Schedule(models.Model):
     """A registered function of the planned instant that gives the arguments, or None for none this time."""
     expression = models.CharField(_("cron expression"), max_length=255, blank=True, default="", db_default="")
     timezone = models.CharField(_("time zone"), max_length=64, blank=True, default="UTC", db_default="UTC")
-    interval_seconds = models.IntegerField(_("every (seconds)"), null=True, blank=True, db_default=None)
-    anchor_at = models.DateTimeField(_("counted from"), null=True, blank=True, db_default=None)
-    start_at = models.DateTimeField(_("from"), null=True, blank=True, db_default=None)
-    end_at = models.DateTimeField(_("until before"), null=True, blank=True, db_default=None)
+    interval_seconds = models.IntegerField(_("every (seconds)"), null=True, blank=True, default=None, db_default=None)
+    anchor_at = models.DateTimeField(_("counted from"), null=True, blank=True, default=None, db_default=None)
+    start_at = models.DateTimeField(_("from"), null=True, blank=True, default=None, db_default=None)
+    end_at = models.DateTimeField(_("until before"), null=True, blank=True, default=None, db_default=None)
     jitter_seconds = models.PositiveIntegerField(_("jitter (seconds)"), default=0, db_default=0)
     overlap = models.CharField(
         _("overlap"), max_length=16, choices=OVERLAP_CHOICES, default=Overlap.SKIP.value, db_default="skip"
@@ -80,7 +80,7 @@ class Schedule(models.Model):
         _("at most"), default=CAP, db_default=CAP, validators=[MinValueValidator(1), MaxValueValidator(LARGEST_CAP)]
     )
     active = models.BooleanField(_("active"), default=True, db_default=True)
-    paused_until = models.DateTimeField(_("paused until"), null=True, blank=True, db_default=None)
+    paused_until = models.DateTimeField(_("paused until"), null=True, blank=True, default=None, db_default=None)
     paused_by = models.CharField(_("paused by"), max_length=150, blank=True, default="", db_default="")
     reason = models.CharField(_("reason"), max_length=200, blank=True, default="", db_default="")
     skip_next = models.BooleanField(_("skip the next one"), default=False, db_default=False)
@@ -89,13 +89,13 @@ class Schedule(models.Model):
     retired = models.BooleanField(_("no longer declared"), default=False, db_default=False)
     created_at = models.DateTimeField(_("created at"), db_default=Now())
 
-    next_run_at = models.DateTimeField(_("next"), null=True, blank=True, db_default=None)
-    last_occurrence_at = models.DateTimeField(_("last"), null=True, blank=True, db_default=None)
+    next_run_at = models.DateTimeField(_("next"), null=True, blank=True, default=None, db_default=None)
+    last_occurrence_at = models.DateTimeField(_("last"), null=True, blank=True, default=None, db_default=None)
     planned_rule = models.TextField(default="", blank=True, db_default="", editable=False)
     """`TIMING_SQL` when `next_run_at` was computed."""
     is_exhausted = models.BooleanField(_("finished"), default=False, db_default=False, editable=False)
     problem = models.CharField(_("problem"), max_length=500, blank=True, default="", db_default="", editable=False)
-    problem_since = models.DateTimeField(null=True, blank=True, db_default=None, editable=False)
+    problem_since = models.DateTimeField(null=True, blank=True, default=None, db_default=None, editable=False)
     missed = models.IntegerField(_("missed"), default=0, db_default=0, editable=False)
     """Occurrences that were due and are counted in no row of `Occurrence`."""
 
