@@ -103,11 +103,22 @@ async def arun(body: Body) -> Outcome:
         try:
             coroutine: Awaitable[Any] = body.call()
             outcome = _returned(body, await coroutine)
-        except BaseException as exception:  # noqa: BLE001 - whatever a job does is one outcome
+        except BaseException as exception:
+            if thrown_away(exception):
+                raise
             outcome = _raised(body, exception)
         if sync_thread in SyncToAsync.context_to_thread_executor:
             left_open = await _in_its_sync_thread(_close_everything)
     return _with_log(_cleaned(outcome, left_open), buffer)
+
+
+def thrown_away(exception: BaseException) -> bool:
+    """Whether a coroutine ends with its loop, after a stop: nobody waits for it, and nothing runs its awaits."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return type(exception) is GeneratorExit
+    return False
 
 
 async def _in_its_sync_thread(function: Callable[[], str]) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from jobs.domain.claim import Claim
@@ -15,7 +14,7 @@ from jobs.domain.context import Progress
 from jobs.domain.execution import Execution
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.registry import Registry
-from jobs.engine.body import delay_before_retry
+from jobs.engine.policy_asker import PATIENCE, PolicyAsker
 from jobs.engine.timekeeper import Callback, Timekeeper
 
 logger = logging.getLogger(__name__)
@@ -70,8 +69,8 @@ class InFlight:
         on_progress: Callable[[], None],
         on_returned: Callable[[Held], None],
     ) -> None:
-        self._registry = registry
         self._timekeeper = timekeeper
+        self._asker = PolicyAsker(registry, timekeeper, patience=PATIENCE)
         self._start_within = start_within
         self._on_ended = on_ended
         self._on_timeout = on_timeout
@@ -83,7 +82,6 @@ class InFlight:
         self._busy_by_queue: dict[str, int] = {}
         self._running = 0
         self._early_cancels: dict[int, float] = {}
-        self._rng = random.Random()
         self.peak_running = 0
         self._means: dict[tuple[Execution, str], tuple[float, float]] = {}
 
@@ -119,7 +117,7 @@ class InFlight:
     def unfinished(self) -> int:
         """Runs whose outcome is not known yet."""
         with self._lock:
-            return sum(held.ended_at is None for held in self._held.values())
+            return sum(held.ended_at is None for held in self._held.values()) + self._asker.waiting
 
     def waiting_longer_than(self, seconds: float) -> list[Claim]:
         """Claims whose body has not begun although they were claimed that long ago."""
@@ -202,7 +200,7 @@ class InFlight:
                 self._free(claim)
         if held.forget_timeout is not None:
             held.forget_timeout()
-        self._on_ended(held, self._with_retry(claim, outcome), lingers)
+        self._asker.ask(claim, outcome, lambda decided: self._on_ended(held, decided, lingers))
 
     def returned(self, claim: Claim) -> None:
         with self._lock:
@@ -214,6 +212,10 @@ class InFlight:
                 return
             self._free(claim)
         self._on_returned(held)
+
+    def hand_back_undecided(self) -> None:
+        """Of runs that timed out and whose retry policy still thinks: the worker stops."""
+        self._asker.give_up()
 
     def drop(self, held: Held) -> None:
         """A lingering call has returned and the database knows."""
@@ -265,16 +267,3 @@ class InFlight:
         self._means[key] = (seconds if known is None else known[0] + 0.1 * (seconds - known[0]), now)
         if len(self._means) > REMEMBERED_TASKS:
             self._means = {one: value for one, value in self._means.items() if value[1] > now - RECENT}
-
-    def _with_retry(self, claim: Claim, outcome: Outcome) -> Outcome:
-        """A timeout was fired here, so the policy is asked here."""
-        definition = self._registry.find(claim.task)
-        if outcome.ending is not Ending.TIMED_OUT or definition is None:
-            return outcome
-        try:
-            error = TimeoutError(f"ran longer than {claim.timeout_seconds} s")
-            retry = delay_before_retry(claim, definition, error, self._rng)
-        except BaseException:
-            logger.exception("%s: the retry policy failed: no retry", claim)
-            retry = None
-        return replace(outcome, retry_after_seconds=retry)

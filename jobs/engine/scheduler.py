@@ -155,11 +155,12 @@ class Scheduler:
             if not self._started or self._stopped:
                 return
             self._stopped = True
-        grace = self.options.grace if timeout is None else timeout
+        # From the request on: a claim that gets no answer takes its time out of the grace, not on top of it.
+        grace_ends_at = time.monotonic() + (self.options.grace if timeout is None else timeout)
         self._planner.loop.ask_to_stop()  # its schedules are due for others too
         self._dispatcher.stop(time.monotonic() + LAST_WRITES)
         self._withdraw_waiting()
-        self._wait_for_runs(time.monotonic() + grace)
+        self._wait_for_runs(grace_ends_at)
         self._interrupt_runs()
         self._waker.loop.ask_to_stop()  # cancel requests are heard until here
         self._housekeeper.loop.ask_to_stop()
@@ -320,6 +321,7 @@ class Scheduler:
         deadline = time.monotonic() + INTERRUPT_GRACE
         for executor in self._executors.values():
             executor.stop(deadline)
+        self.in_flight.hand_back_undecided()
 
     def _forget_listeners(self) -> None:
         for listener in self._own_listeners:

@@ -17,6 +17,16 @@ Rows = list[tuple[Any, ...]]
 Item = TypeVar("Item")
 
 
+LARGE = 64 * 1024
+"""Characters of a parameter that SQLite should not keep."""
+
+
+class Records(str):
+    """A list of records as `encode_records` writes it for SQLite."""
+
+    __slots__ = ()
+
+
 class Database:
     """Base of the two dialects. Fragments are SQL strings that refer to named parameters.
 
@@ -166,10 +176,32 @@ class SQLite(Database):
         finally:
             connection.transaction_mode = configured
 
+    def rows(self, sql: str, **parameters: Any) -> Rows:
+        found = super().rows(sql, **parameters)
+        self._let_go(sql, parameters)
+        return found
+
+    def execute(self, sql: str, **parameters: Any) -> int:
+        written = super().execute(sql, **parameters)
+        self._let_go(sql, parameters)
+        return written
+
+    def _let_go(self, sql: str, parameters: dict[str, Any]) -> None:
+        """A statement in the connection's cache keeps what was bound to it last, megabytes of failures or arguments,
+        until it is bound anew: here to no records, which does nothing."""
+        large = {key: "[]" for key, value in parameters.items() if isinstance(value, Records) and len(value) > LARGE}
+        if large:
+            with self.connection.cursor() as cursor:
+                # Past Django's log of statements: it is none of the caller's.
+                cursor.cursor.execute(sql, self._parameters(sql, {**parameters, **large}))
+
     def adapt(self, value: Any) -> Any:
         if isinstance(value, (list, tuple, set, frozenset)):
             return json.dumps(list(value))
         return self._plain(value)
+
+    def encode_records(self, rows: Iterable[Mapping[str, Any]]) -> str:
+        return Records(super().encode_records(rows))
 
     def members(self, name: str) -> str:
         return f"IN (SELECT value FROM json_each(%({name})s))"

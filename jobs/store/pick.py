@@ -56,11 +56,13 @@ def taken_sql(
     sql, parameters = pick_sql(db, lanes, room.limits, unknown_tasks)
     if not sql or room.at_most <= 0:
         return "", {}
-    free = " ".join(f"WHEN '{execution}' THEN {free}" for execution, (free, _) in room.limits.items())
+    parameters |= {f"free_{execution}": free for execution, (free, _) in room.limits.items()}
+    free = " ".join(f"WHEN '{execution}' THEN %(free_{execution})s" for execution in room.limits)
     in_room = "SELECT * FROM picked"
     if room.queues:
-        parameters |= {f"room{number}": queue for number, queue in enumerate(room.queues)}
-        most = " ".join(f"WHEN %(room{n})s THEN {left}" for n, left in enumerate(room.queues.values()))
+        for number, (queue, left) in enumerate(room.queues.items()):
+            parameters |= {f"room{number}": queue, f"left{number}": left}
+        most = " ".join(f"WHEN %(room{number})s THEN %(left{number})s" for number in range(len(room.queues)))
         in_room = f"""
             SELECT * FROM (
                 SELECT picked.*, row_number() OVER (PARTITION BY queue ORDER BY {ORDER}) AS in_queue FROM picked
@@ -76,10 +78,10 @@ def taken_sql(
             SELECT * FROM counted
             WHERE place <= CASE execution {free} END
                OR NOT (at_most_once OR unique_until_started OR execution = '{Execution.PROCESS}')
-            ORDER BY {"rank, run_at, id" if room.only_best else ORDER} LIMIT {1 if room.only_best else room.at_most}
+            ORDER BY {"rank, run_at, id" if room.only_best else ORDER} LIMIT %(at_most)s
         )
         """,
-        parameters,
+        {**parameters, "at_most": 1 if room.only_best else room.at_most},
     )
 
 
@@ -91,6 +93,7 @@ def pick_sql(
 ) -> tuple[str, dict[str, Any]]:
     """One range scan per lane under one LIMIT per execution, which stops early: what is not taken is not locked.
 
+    Numbers are parameters: each other text would be compiled anew, and stay in the connection's cache of statements.
     `status = 'pending'` in so many words: SQLite uses a partial index only where its own condition is repeated.
     """
     known = f"AND NOT (task {db.members('unknown')})" if unknown_tasks else ""
@@ -99,7 +102,7 @@ def pick_sql(
     for number, lane in enumerate(lanes):
         if lane.free + lane.ahead <= 0:
             continue
-        parameters[f"queue{number}"] = lane.queue
+        parameters |= {f"queue{number}": lane.queue, f"most{number}": lane.free + lane.ahead}
         above = ""
         if lane.above is not None:
             above = f"AND (rank, run_at, id) > (%(rank{number})s, %(run_at{number})s, %(id{number})s)"
@@ -109,12 +112,13 @@ def pick_sql(
                 SELECT {number} AS lane, {COLUMNS} FROM jobs_job
                 WHERE status = 'pending' AND queue = %(queue{number})s AND execution = '{lane.execution}' {above}
                   AND (expires_at IS NULL OR started_at IS NOT NULL OR expires_at > {db.now}) {known}
-                ORDER BY rank, run_at, id LIMIT {lane.free + lane.ahead} {db.lock}
+                ORDER BY rank, run_at, id LIMIT %(most{number})s {db.lock}
             ) AS lane{number}"""
         )
+    open_arms = {execution: of_one for execution, of_one in arms.items() if sum(limits[execution]) > 0}
+    parameters |= {f"limit_{execution}": sum(limits[execution]) for execution in open_arms}
     parts = [
-        f"SELECT * FROM ({' UNION ALL '.join(of_one)} LIMIT {sum(limits[execution])}) AS {execution}_lanes"
-        for execution, of_one in arms.items()
-        if sum(limits[execution]) > 0
+        f"SELECT * FROM ({' UNION ALL '.join(of_one)} LIMIT %(limit_{execution})s) AS {execution}_lanes"
+        for execution, of_one in open_arms.items()
     ]
     return " UNION ALL ".join(parts), parameters

@@ -21,6 +21,7 @@ from jobs.domain.claim import Claim
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.stop import StopReason
 from jobs.engine.executors.process import ProcessExecutor
+from tests.support.bodies import ExitWhenRead
 from tests.support.ear import Ear, claim
 from tests.support.processes import run_process
 from tests.support.waiting import wait_until
@@ -191,6 +192,17 @@ def test_a_success_beats_a_cancel_but_not_a_timeout(
     assert ear.outcome(job).ending is ending
 
 
+def test_a_request_that_comes_just_after_the_end_leaves_the_child_alone(make: Make, ear: Ear, tmp_path: Path) -> None:
+    executor = make()
+    job = begin(executor, ear, "succeed_unsignalled", str(tmp_path))
+    trace(tmp_path, "begun")
+    executor.stop_run(job.attempt_id, StopReason.CANCEL)
+    child = result(ear.outcome(job))
+    assert isinstance(child, int)
+    os.kill(child, signal.SIGTERM)
+    assert result(run(executor, ear, "pid")) == child
+
+
 @pytest.mark.parametrize(
     ("reason", "ending"), [(StopReason.CANCEL, Ending.CANCELLED), (StopReason.INTERRUPT, Ending.UNSTARTED)]
 )
@@ -313,6 +325,15 @@ def test_an_idle_child_that_is_killed_is_replaced(make: Make, ear: Ear) -> None:
         assert isinstance(child, int)
         os.kill(child, number)
         assert result(run(executor, ear, "pid")) != child
+
+
+def test_a_claim_that_its_child_took_along_is_given_to_the_next(make: Make, ear: Ear, tmp_path: Path) -> None:
+    """pebble tells of no child that exits with 0, and of no claim that such a child has read."""
+    executor = make()
+    job = claim("take", ExitWhenRead(str(tmp_path)))
+    executor.submit(job)
+    assert result(ear.outcome(job)) == "taken"
+    assert (tmp_path / "was-here").exists()
 
 
 def test_children_killed_at_random_cost_at_most_their_own_run(make: Make, ear: Ear) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.support import retrying, steered
 from tests.support.engine import running
 from tests.support.steered import Model
 from tests.support.story import Story, attempts_of, failure_of, story_of
+from tests.support.waiting import wait_until
 
 
 def run_all(**overrides: Any) -> None:
@@ -109,3 +111,41 @@ def test_a_requeued_job_has_its_retries_again_and_counts_its_attempts_on(live_da
     job = jobs.get(row)
     assert [attempt.number for attempt in attempts_of(job)] == [1, 2, 3, 4]
     assert (job.status, job.failures) == ("failed", 2)
+
+
+@pytest.fixture
+def thoughtful_policy() -> Iterator[None]:
+    retrying.thinking.clear()
+    retrying.thought.clear()
+    yield
+    retrying.thought.set()
+
+
+@pytest.mark.usefixtures("thoughtful_policy")
+@pytest.mark.parametrize("task", [retrying.thoughtful, retrying.athoughtful], ids=["thread", "async"])
+def test_a_policy_that_takes_its_time_holds_up_nobody(live_database: str, task: Any) -> None:
+    with running() as scheduler:
+        slow = task.using(timeout=0.1).enqueue()
+        assert retrying.thinking.wait(20)
+        others = [own.using(timeout=0.1).enqueue() for own in (retrying.sleepy, retrying.asleepy)]
+        wait_until(lambda: all(jobs.get(row).status == "timed_out" for row in others), timeout=20)
+        assert jobs.get(slow).status == "running"
+        retrying.thought.set()
+        assert scheduler.join(30)
+    assert story_of(slow).outcomes == ["timed_out"] * 2
+
+
+@pytest.mark.usefixtures("thoughtful_policy")
+def test_a_job_whose_policy_does_not_answer_is_handed_back_at_a_stop(live_database: str) -> None:
+    with running(grace=0.2):
+        row = retrying.athoughtful.using(timeout=0.1).enqueue()
+        assert retrying.thinking.wait(20)
+    assert story_of(row) == Story("pending", ["interrupted"], [])
+
+
+@pytest.mark.usefixtures("thoughtful_policy")
+def test_a_policy_that_never_answers_means_no_retry(live_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.engine.in_flight.PATIENCE", 0.3)
+    row = retrying.athoughtful.using(timeout=0.1).enqueue()
+    run_all()
+    assert story_of(row).outcomes == ["timed_out"]

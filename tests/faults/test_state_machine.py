@@ -37,7 +37,7 @@ from jobs.store.release import release
 from jobs.store.requeue import requeue
 from jobs.store.verify import verify
 from tests.support.store import Bench
-from tests.support.store_model import ModelAttempt, ModelJob, StoreModel
+from tests.support.store_model import REQUEUED, ModelAttempt, ModelJob, StoreModel
 
 LEASE = 30.0
 FAILURE = Failure("builtins.ValueError", "boom", "Traceback")
@@ -53,9 +53,16 @@ ENDINGS = {
     "interrupted": Outcome(Ending.INTERRUPTED),
     "lost": Outcome(Ending.LOST, reason="child died"),
 }
+SAME = {
+    AttemptOutcome.FAILED: "failed",
+    AttemptOutcome.TIMED_OUT: "timed out",
+    AttemptOutcome.CANCELLED: "cancelled",
+    AttemptOutcome.INTERRUPTED: "interrupted",
+}
 FEW = st.integers(0, 30)
 """Picks one of what there is, modulo."""
 RARELY = st.sampled_from([False, False, True])
+LATER = st.sampled_from([0.0, 0.0, 11.0])
 
 
 class StoreMachine(RuleBasedStateMachine):
@@ -71,10 +78,19 @@ class StoreMachine(RuleBasedStateMachine):
         self.claims: list[tuple[Owner, Claim]] = []
         """Everything ever claimed: also what is closed, reclaimed, handed back by now."""
         self.seen: Looks = {}
-        # From an empty store most sequences would be about nothing.
-        for number in range(5):
-            self.submit(0.0, None, None, False, priority=0, at_most_once=number % 2 == 0, max_lost=1)
+        # From an empty store most sequences would be about nothing: some that run, and some with a past.
+        for expires, key, until_started, max_lost in (
+            (None, None, False, 1), (None, "a", False, 1), (10.0, "b", True, 0),
+            (10.0, None, False, 2), (None, None, False, 2), (10.0, None, False, 2),
+        ):  # fmt: skip
+            at_most_once = max_lost == 1
+            self.submit(0.0, expires, key, until_started, priority=0, at_most_once=at_most_once, max_lost=max_lost)
         self.claim(0, 100)
+        lost, unknown, retried = (one for _, one in self.claims[3:6])
+        self._record(self.owners[0], lost, "lost", started=True)
+        self._record(self.owners[0], retried, "failed, to be retried", started=True, lingers=True)
+        self._release(self.owners[0], unknown, task_unknown=True)
+        self.claim(1, 100)
 
     def teardown(self) -> None:
         if not hasattr(self, "undone"):
@@ -131,21 +147,24 @@ class StoreMachine(RuleBasedStateMachine):
         assert cancel(self.bench.db, jobs, running=running) == expected
 
     @precondition(lambda self: self.model.jobs)
-    @rule(pick=FEW, later=st.booleans())
-    def requeue(self, pick: int, later: bool) -> None:
-        job = self._job(pick)
+    @rule(pick=FEW, later=st.booleans(), whatever=RARELY)
+    def requeue(self, pick: int, later: bool, whatever: bool) -> None:
+        ended = [job for job in self.model.jobs.values() if job.status in REQUEUED]
+        job = self._job(pick) if whatever or not ended else ended[pick % len(ended)]
         at = self.bench.now + timedelta(seconds=10) if later else None
         expected = self.model.requeue(job, at, self.bench.now)
         assert requeue(self.bench.db, [job.id], at=at).moved == ({} if expected is None else {job.id: expected})
 
     # -- the scheduler's agents
 
-    @rule()
-    def promote(self) -> None:
+    @rule(later=LATER)
+    def promote(self, later: float) -> None:
+        self.bench.turn(later)
         assert promote(self.bench.db) == self.model.promote(self.bench.now)
 
-    @rule()
-    def expire(self) -> None:
+    @rule(later=LATER)
+    def expire(self, later: float) -> None:
+        self.bench.turn(later)
         assert expire(self.bench.db) == self.model.expire(self.bench.now)
 
     @rule(owner=st.integers(0, 1), free=st.sampled_from([1, 2, 100]))
@@ -167,6 +186,9 @@ class StoreMachine(RuleBasedStateMachine):
         """Also of attempts that are not open any more, as a worker does that was frozen."""
         owner, one = self._claim(pick)
         self._ask_to_stop(one, asked)
+        self._record(owner, one, how, started=started, lingers=lingers)
+
+    def _record(self, owner: Owner, one: Claim, how: str, *, started: bool, lingers: bool = False) -> None:
         outcome = ENDINGS[how]
         closing = closing_for(one, outcome, started_at=self.bench.now if started else None, lingers=lingers)
         attempt = self.model.attempts.get(one.attempt_id)
@@ -183,16 +205,22 @@ class StoreMachine(RuleBasedStateMachine):
         """The fence is the attempt's id and the worker's: one of them is not enough."""
         owner, one = self._claim(pick)
         (other,) = (each for each in self.owners if each is not owner)
-        closing = closing_for(one, ENDINGS["completed"], started_at=None)
-        assert record(self.bench.db, other.id, [closing], actor="").closed == {}
+        attempt = self.model.attempts.get(one.attempt_id)
+        how = "completed" if attempt is None else SAME.get(attempt.outcome, "completed")
+        closing = closing_for(one, ENDINGS[how], started_at=None)
+        recorded = record(self.bench.db, other.id, [closing], actor="")
+        assert (recorded.closed, recorded.lost) == ({}, {one.attempt_id})
         assert release(self.bench.db, other.id, [one.attempt_id], actor="") == set()
         assert begin(self.bench.db, other.id, one.attempt_id) is False
-        assert extend(self.bench.db, other.id, {one.attempt_id: None}, lease_seconds=LEASE).renewed == frozenset()
+        asked = {one.attempt_id: None}
+        assert extend(self.bench.db, other.id, asked, lease_seconds=LEASE, lingering=asked).renewed == frozenset()
+        assert stop_lingering(self.bench.db, other.id, asked) == 0
 
     @precondition(lambda self: self.claims)
-    @rule(pick=FEW)
-    def begin(self, pick: int) -> None:
+    @rule(pick=FEW, asked=RARELY)
+    def begin(self, pick: int, asked: bool) -> None:
         owner, one = self._claim(pick)
+        self._ask_to_stop(one, asked)
         attempt = self.model.attempts.get(one.attempt_id)
         may = bool(
             attempt and attempt.open and attempt.lease_until > self.bench.now and not attempt.job.cancel_requested
@@ -204,8 +232,10 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.claims)
     @rule(picks=st.sets(FEW, min_size=1, max_size=4), owner=st.integers(0, 1))
     def extend(self, picks: set[int], owner: int) -> None:
+        self._extend(owner, {self._claim(pick)[1].attempt_id for pick in picks})
+
+    def _extend(self, owner: int, asked: set[int]) -> None:
         now, worker = self.bench.now, self.owners[owner].id
-        asked = {self._claim(pick)[1].attempt_id for pick in picks}
         mine = [one for one in map(self.model.attempts.get, asked) if one is not None and one.worker == worker]
         running = {one.id for one in mine if one.open}
         renewal = extend(self.bench.db, worker, dict.fromkeys(asked), lease_seconds=LEASE, lingering=asked)
@@ -232,6 +262,9 @@ class StoreMachine(RuleBasedStateMachine):
     def release(self, pick: int, task_unknown: bool, asked: bool) -> None:
         owner, one = self._claim(pick)
         self._ask_to_stop(one, asked)
+        self._release(owner, one, task_unknown)
+
+    def _release(self, owner: Owner, one: Claim, task_unknown: bool) -> None:
         expected = self.model.release(one.attempt_id, owner.id, self.bench.now, task_unknown)
         released = release(self.bench.db, owner.id, [one.attempt_id], actor="", task_unknown=task_unknown)
         assert released == ({one.attempt_id} if expected else set())
@@ -244,13 +277,17 @@ class StoreMachine(RuleBasedStateMachine):
         assert self.seen == late
 
     @precondition(lambda self: self.claims)
-    @rule(later=st.sampled_from([0.0, 31.0]), pick=FEW, asked=RARELY, renewed=RARELY)
-    def reclaim(self, later: float, pick: int, asked: bool, renewed: bool) -> None:
+    @rule(
+        looked=st.booleans(), later=st.sampled_from([0.0, 31.0]), pick=FEW, asked=RARELY, renewed=st.booleans()
+    )  # fmt: skip
+    def reclaim(self, looked: bool, later: float, pick: int, asked: bool, renewed: bool) -> None:
         """What an earlier look saw, whatever has happened since."""
+        if looked:
+            self.look(31.0)
         owner, held = self._claim(pick)
         self._ask_to_stop(held, asked)
         if renewed:
-            self.extend({pick}, self.owners.index(owner))
+            self._extend(self.owners.index(owner), {held.attempt_id})
         self.bench.turn(later)
         taken = [one for one in self._open() if self.seen.get(one.id) == one.lease_until]
         for one in taken:
@@ -263,11 +300,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule()
     def prune(self) -> None:
-        keep = dict.fromkeys(TERMINAL, timedelta(seconds=50))
+        age = timedelta(seconds=20)  # a call may linger for longer
+        keep = dict.fromkeys(TERMINAL, age)
         deleted = 0
         while batch := prune(self.bench.db, keep):
             deleted += batch
-        assert deleted == self.model.prune(timedelta(seconds=50), self.bench.now)
+        assert deleted == self.model.prune(age, self.bench.now)
 
     # -- what holds after each step
 
@@ -279,20 +317,22 @@ class StoreMachine(RuleBasedStateMachine):
             job.pk: (
                 job.status, (job.attempts, job.failures, job.losses, job.snoozes, job.interruptions), job.run_at,
                 job.unique_slot, job.execution, job.cancel_requested_at is not None, job.ended_at,
-                job.unknown_since is not None,
+                job.unknown_since is not None, job.expires_at, job.started_at is not None,
             )
             for job in Job.objects.using(self.alias)
         }  # fmt: skip
         assert stored == {
             job.id: (
                 job.status, job.counts, job.run_at, job.slot, job.execution, job.cancel_requested, job.ended_at,
-                job.unknown,
+                job.unknown, job.expires_at, job.started,
             )
             for job in self.model.jobs.values()
         }  # fmt: skip
-        attempts = Attempt.objects.using(self.alias).values_list("id", "job_id", "number", "outcome", "lingering_until")
-        assert set(attempts) == {
-            (one.id, one.job.id, one.number, one.outcome, one.lingering_until) for one in self.model.attempts.values()
+        columns = ("id", "job_id", "number", "outcome", "lease_until", "lingering_until", "started_at")
+        attempts = Attempt.objects.using(self.alias).values_list(*columns)
+        assert {(*one[:-1], one[-1] is not None) for one in attempts} == {
+            (one.id, one.job.id, one.number, one.outcome, one.lease_until, one.lingering_until, one.started)
+            for one in self.model.attempts.values()
         }
 
     def _job(self, pick: int) -> ModelJob:
@@ -305,8 +345,11 @@ class StoreMachine(RuleBasedStateMachine):
             cancel(self.bench.db, [job.id])
 
     def _claim(self, pick: int) -> tuple[Owner, Claim]:
-        """Mostly one of the newest."""
-        return self.claims[-1 - pick % len(self.claims)]
+        """Mostly one whose attempt is open, else one of the newest."""
+        open_ids = {one.id for one in self._open()}
+        held = [claim for claim in self.claims if claim[1].attempt_id in open_ids]
+        some = held if held and pick % 4 else self.claims
+        return some[-1 - pick % len(some)]
 
     def _open(self) -> list[ModelAttempt]:
         return [one for one in self.model.attempts.values() if one.open]
@@ -328,7 +371,7 @@ def drive(alias: str, examples: int, steps: int) -> None:
 
 
 def test_any_sequence_of_verbs_leaves_the_tables_as_the_model_says(database: str) -> None:
-    drive(database, 50, 30)
+    drive(database, 100, 30)
 
 
 @pytest.mark.slow

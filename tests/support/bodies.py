@@ -159,3 +159,33 @@ def nap(context: Context, seconds: float) -> None:
 
 def database_name(context: Context) -> Any:
     return str(connections.settings["default"]["NAME"])
+
+
+def succeed_unsignalled(context: Context, folder: str) -> int:
+    """Asked to stop, it succeeds; it does not get the signal, and whoever comes after it gets the next one."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _leave(folder, "begun")
+    while not context.cancelled:
+        time.sleep(0.01)
+    signal.signal(signal.SIGTERM, before)
+    return os.getpid()
+
+
+class ExitWhenRead:
+    """An argument that ends the process which reads it, with 0, for the first time."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return exit_for_the_first_time, (self._folder,)
+
+
+def exit_for_the_first_time(folder: str) -> None:
+    if not Path(folder, "was-here").exists():
+        _leave(folder, "was-here")
+        os._exit(0)
+
+
+def take(context: Context, argument: object) -> str:
+    return "taken"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import threading
 import time
 from dataclasses import replace
 
@@ -67,3 +68,32 @@ def twice(attempt: int, exception: BaseException) -> float | None:
 @job(retry=twice)
 def own_way() -> None:
     raise ValueError("again")
+
+
+thinking, thought = threading.Event(), threading.Event()
+
+
+def think(attempt: int, exception: BaseException) -> float:
+    thinking.set()
+    thought.wait(60)
+    return 0.0
+
+
+@job(retry=RetryPolicy(max_retries=1, backoff=think))
+def thoughtful() -> None:
+    time.sleep(0.6)
+
+
+@job(retry=RetryPolicy(max_retries=1, backoff=think))
+async def athoughtful() -> None:
+    await asyncio.sleep(30)
+
+
+@job
+def sleepy() -> None:
+    time.sleep(0.6)
+
+
+@job
+async def asleepy() -> None:
+    await asyncio.sleep(30)

@@ -74,6 +74,11 @@ def pleave_mark(context: Context, label: str) -> None:
     note(label, context.job_id, context.attempt)
 
 
+@job
+def first_of(text: str) -> str:
+    return text[:1]
+
+
 @job(takes_context=True)
 def hang_in_thread(context: Context, label: str, until: str = "") -> str:
     """Its first attempt runs until the file `until` exists, or for ever; each later one just leaves its mark."""
@@ -97,6 +102,14 @@ def hang_in_process(context: Context, label: str, until: str = "") -> str:
     while context.attempt == 1 and not (until and Path(until).exists()):
         time.sleep(0.02)
     return "let go"
+
+
+@job(takes_context=True)
+async def block_its_sync_thread(context: Context, label: str) -> None:
+    """Its first attempt waits for a call that nothing ends, in a thread that is joined when the process ends."""
+    await sync_to_async(note)(label, context.job_id, context.attempt)
+    if context.attempt == 1:
+        await sync_to_async(threading.Event().wait)(600)
 
 
 @job(takes_context=True)

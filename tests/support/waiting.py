@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -19,3 +20,8 @@ def wait_until(fact: Callable[[], Value], *, timeout: float = 30, what: str = ""
         if time.monotonic() > give_up_at:
             raise AssertionError(f"not true within {timeout} s: {what or fact}; last value: {value!r}")
         time.sleep(0.02)
+
+
+def pass_time(seconds: float) -> None:
+    """Let a lease or an outage take its time: for faults that are a length of time, and for nothing else."""
+    threading.Event().wait(seconds)

@@ -13,9 +13,9 @@ import jobs
 from jobs import Status
 from jobs.models import Attempt, Job, Worker
 from tests.support import tasks
-from tests.support.models import Effect
+from tests.support.models import Effect, effects
 from tests.support.processes import ChildProcess
-from tests.support.schedulers import catches, orphaned, scheduler, statuses
+from tests.support.schedulers import STARTED, catches, orphaned, scheduler, statuses
 from tests.support.waiting import wait_until
 
 ONE_OF_EACH = (tasks.hang_in_thread, tasks.hang_on_loop, tasks.hang_in_process)
@@ -75,6 +75,16 @@ def test_a_second_signal_ends_the_grace_at_once(live_database: str, number: sign
     assert_handed_back(live_database, hanging)
 
 
+def test_a_call_that_nothing_ends_in_an_async_job_does_not_keep_the_process(live_database: str) -> None:
+    with scheduler(live_database, "--grace=0.5") as worker:
+        row = tasks.block_its_sync_thread.enqueue("begun")
+        wait_until(lambda: effects(live_database, "begun"))
+        worker.send(signal.SIGTERM)
+        assert worker.wait(15) == 0, worker.output
+    assert "Traceback" not in worker.output and "destroyed" not in worker.output, worker.output
+    assert_handed_back(live_database, [row])
+
+
 def test_ctrl_c_reaches_the_whole_group_and_stops_gracefully(live_database: str, tmp_path: Path) -> None:
     with scheduler(live_database, "--grace=2", *SLOTS) as worker:
         finishing = begin(live_database, str(tmp_path / "leave"))
@@ -112,9 +122,11 @@ def stop_at_random_instants(alias: str, rounds: int, rng: random.Random) -> None
         with_each = [scheduler(alias, "--grace=0.2", wait=False) for _ in range(6)]
         try:
             workers = [one.__enter__() for one in with_each]
-            # One while Django still loads, the others at work.
+            # One while Django still loads, two until it is ready or later, three at work, however slow the host.
             delays = [rng.uniform(0, 0.1), *(rng.uniform(0.2, 3) for _ in workers[1:])]
-            threads = [threading.Thread(target=_stop, args=pair) for pair in zip(workers, delays, strict=True)]
+            at_work = [False] * 3 + [True] * 3
+            stops = zip(workers, delays, at_work, strict=True)
+            threads = [threading.Thread(target=_stop, args=one) for one in stops]
             for thread in threads:
                 thread.start()
             for thread in threads:
@@ -134,7 +146,9 @@ def stop_at_random_instants(alias: str, rounds: int, rng: random.Random) -> None
     assert not stored.filter(losses__gt=0).exists()
 
 
-def _stop(worker: ChildProcess, delay: float) -> None:
+def _stop(worker: ChildProcess, delay: float, at_work: bool) -> None:
+    if at_work:
+        worker.wait_for(STARTED)
     wait_until(lambda: not worker.running or catches(worker.pid, signal.SIGTERM), what="its handler is there")
     threading.Event().wait(delay)
     worker.send(signal.SIGTERM)

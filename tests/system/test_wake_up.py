@@ -38,6 +38,14 @@ def test_a_job_submitted_to_an_idle_scheduler_of_another_process_starts_at_once(
             assert took < AT_ONCE[live_database]
 
 
+def test_the_hint_carries_no_arguments_however_large(live_database: str) -> None:
+    """A notification holds 8,000 bytes, and one that is too large would fail the submit."""
+    with scheduler(live_database, jobs=SLEEPY):
+        wait_until_asleep(live_database)
+        row = tasks.first_of.enqueue("y" * 200_000)
+        assert started_after(live_database, row) < AT_ONCE[live_database]
+
+
 def test_a_job_due_in_a_moment_ends_the_sleep_in_time(live_database: str) -> None:
     with scheduler(live_database, jobs=SLEEPY):
         wait_until_asleep(live_database)

@@ -12,7 +12,7 @@ from jobs.domain.claim import Claim
 from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.registry import Registry
 from jobs.domain.stop import StopReason
-from jobs.engine.body import arun
+from jobs.engine.body import arun, thrown_away
 from jobs.engine.executors import verdict
 from jobs.engine.executors.opening import opened
 from jobs.engine.executors.port import Listener
@@ -86,6 +86,8 @@ class AsyncExecutor:
         for one in list(self._runs.values()):
             self._end_on_paper(one)
         self._stopping = True
+        # What does not end has ended on paper; asyncio would tell of each task that goes with the loop.
+        loop.set_exception_handler(lambda loop, context: None)
         loop.call_soon_threadsafe(loop.stop)
         # A body that blocks the loop cannot be stopped; the thread is a daemon and dies with the process.
         thread.join(max(0.5, deadline - time.monotonic()))
@@ -138,7 +140,9 @@ class AsyncExecutor:
             except asyncio.CancelledError:
                 logger.debug("%s was cancelled outside its body", one.claim)
                 outcome = verdict.stopped(one.claim, one.stop.reason)
-            except BaseException:  # a bug of ours; whether the body ran is not known
+            except BaseException as error:  # a bug of ours; whether the body ran is not known
+                if thrown_away(error):
+                    raise
                 logger.exception("%s: its run failed", one.claim)
                 outcome = Outcome(Ending.LOST, reason="the async executor failed")
             if one.end():

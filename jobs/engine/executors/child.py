@@ -143,6 +143,8 @@ class Child:
         if not self._announced:
             os._exit(0)  # an exception could be taken for a fault of the project's code, in whose imports we may be
         if run is None:
+            if self._board.began and self._board.stop_asked(self._board.began) is not None:
+                return  # the parent meant the body that has just ended; what it wants gone it kills
             raise SystemExit(0)  # pebble ends idle children so; an exception gives its locks back
         reason = self._board.stop_asked(run.claim.attempt_id)
         if reason is None or run.signalled:

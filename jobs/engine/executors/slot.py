@@ -107,7 +107,11 @@ class ProcessSlot:
                     return self._carry_out(run, self._ready_child(run))
                 except NoChild as error:
                     logger.warning("%s: %s", run.claim, error)
+                    pool = self._pool
                     self._kill_child()
+                    if pool is not None and pool.has_begun(run.claim.attempt_id):
+                        run.started()  # after all, while we gave it up
+                        return Outcome(Ending.LOST, reason="its child process was given up as it began")
                     self._stopping.wait(RELAUNCH_PAUSE)
             logger.error("%s is handed back: no child process would run it", run.claim)
             return Outcome(Ending.UNSTARTED, reason="no child process would run it")
@@ -133,6 +137,7 @@ class ProcessSlot:
         refusal = run.may_begin(pool.board)
         if refusal is not None:
             return refusal
+        child = pool.board.pid
         try:
             future = pool.run(run.claim)
         except RuntimeError as error:
@@ -147,6 +152,9 @@ class ProcessSlot:
                 if not is_alive(pool.board.began_pid):
                     concurrent.futures.wait([future], VERDICT_SECONDS)
                     break
+            elif not is_alive(child):
+                # It may have taken the claim with it: pebble neither tells of an exit with 0 nor gives it again.
+                raise NoChild("a child process died before it began")
             elif time.monotonic() > give_up_at:
                 raise NoChild(f"a child process did not begin within {LAUNCH_SECONDS:g} s")
             _wait(run)

@@ -23,6 +23,7 @@ from jobs.domain.errors import JobsError
 from jobs.domain.text import first_line
 from jobs.engine.options import ROLES
 from jobs.management.console_log import show_log
+from jobs.management.exit import leave_soon
 from jobs.management.option_types import positive, queues, seconds, slots
 from jobs.management.status_line import StatusLine
 from jobs.management.words import counted_jobs, introduction, left_behind
@@ -77,11 +78,17 @@ class Command(BaseCommand):
         except ImproperlyConfigured as error:
             self.stderr.write(f"CommandError: {error}")
             sys.exit(CANNOT_START)
+        code: object = 1
         try:
             super().run_from_argv(argv)
+            code = 0
+        except SystemExit as ended:
+            code = ended.code
+            raise
         finally:
             _on_stop_signals(signal.SIG_IGN)
             _forget_closed_terminal()
+            leave_soon(code)
 
     def check(self, *args: Any, **kwargs: Any) -> None:
         with failed_imports_only_warn():
