@@ -91,7 +91,7 @@ def pack_order(order_id: int) -> bool:
 @job(schedule=every(minutes=1))
 def count_unpacked() -> int:
     """How many orders wait to be packed."""
-    return Order.objects.filter(packed_at=None).count()
+    return int(Order.objects.filter(packed_at=None).count())
 
 
 @job(takes_context=True, schedule=cron("0 7 * * mon-fri", timezone="Europe/Berlin", name="orders of the day before"))
