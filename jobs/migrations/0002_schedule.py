@@ -60,7 +60,7 @@ class Migration(migrations.Migration):
             name='Occurrence',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('schedule', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='occurrences', to='jobs.schedule', verbose_name='schedule')),
+                ('schedule', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='occurrences', to='jobs.schedule', verbose_name='schedule')),
                 ('planned_at', models.DateTimeField(verbose_name='planned at')),
                 ('outcome', models.CharField(choices=[('made', 'Job made'), ('skipped', 'Skipped')], max_length=8, verbose_name='outcome')),
                 ('job_id', models.BigIntegerField(blank=True, db_default=None, null=True, verbose_name='job')),

@@ -229,7 +229,12 @@ class Occurrence(models.Model):
     """One planned instant, and what became of it. May be pruned: the schedule's own row remembers the last one."""
 
     schedule = models.ForeignKey(
-        Schedule, on_delete=models.CASCADE, related_name="occurrences", db_index=False, verbose_name=_("schedule")
+        Schedule,
+        on_delete=models.CASCADE,
+        related_name="occurrences",
+        db_index=False,
+        db_constraint=False,  # so that a schedule may be deleted by SQL; what is left here is pruned
+        verbose_name=_("schedule"),
     )
     planned_at = models.DateTimeField(_("planned at"))
     outcome = models.CharField(_("outcome"), max_length=8, choices=OCCURRENCE_CHOICES)

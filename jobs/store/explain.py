@@ -65,6 +65,8 @@ def explain(db: Database, job_id: int, around: Surroundings) -> Explanation | No
         return _finished(db, job)
     if job.status is Status.RUNNING:
         return _running(db, job, around)
+    if job.status is Status.BLOCKED:
+        return _blocked(db, job)
     return (
         _unknown(job, around.known_tasks) or _without_worker(db, job, around) or _without_time(job) or _in_line(db, job)
     )
@@ -245,10 +247,26 @@ def _without_time(job: _Job) -> Explanation | None:
     reasons = {
         Status.SCHEDULED: "waits_for_time",
         Status.RETRY_WAIT: "waits_for_retry",
-        Status.BLOCKED: "blocked",
     }
     reason = reasons.get(job.status)
     return None if reason is None else job.explained(reason, f"{_stands(job)}.")
+
+
+def _blocked(db: Database, job: _Job) -> Explanation:
+    rows = db.rows(
+        """
+        SELECT earlier.id, earlier.status FROM jobs_job JOIN jobs_job AS earlier
+          ON earlier.schedule_id = jobs_job.schedule_id AND earlier.id < jobs_job.id
+         AND earlier.status IN ('blocked', 'scheduled', 'pending', 'running', 'retry_wait')
+        WHERE jobs_job.id = %(id)s ORDER BY earlier.id LIMIT 1
+        """,
+        id=job.id,
+    )
+    if not rows:
+        return job.explained("blocked", "Waits for nothing any more: a scheduler lets it go at its next look.")
+    earlier, status = rows[0]
+    words = str(status).replace("_", " ")
+    return job.explained("blocked", f"Waits for job {earlier}, an earlier one of its schedule, to end ({words} now).")
 
 
 def _in_line(db: Database, job: _Job) -> Explanation:
@@ -274,8 +292,6 @@ def _in_line(db: Database, job: _Job) -> Explanation:
 
 def _stands(job: _Job) -> str:
     """How a waiting job's sentence begins."""
-    if job.status is Status.BLOCKED:
-        return "Waits for other jobs to complete"
     if job.status is Status.RETRY_WAIT:
         return f"Failed {_counted(job.failures, 'time')}; tries again at {instant_text(job.run_at)}"
     return f"Due {'since' if job.status is Status.PENDING else 'at'} {instant_text(job.run_at)}"

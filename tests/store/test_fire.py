@@ -6,9 +6,11 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from jobs.domain.status import Status
 from jobs.models import Job, Occurrence, Schedule
+from jobs.store.explain import Surroundings, explain
 from jobs.store.unblock import cancel_previous, unblock
 from tests.support.schedules import Diary
 
@@ -220,3 +222,31 @@ def test_a_rule_that_is_exhausted_is_finished(diary: Diary) -> None:
     assert (schedule.next_run_at, schedule.is_exhausted) == (None, True)
     diary.turn(600)
     assert diary.round() == 0
+
+
+def test_a_blocked_job_says_which_one_it_waits_for(diary: Diary) -> None:
+    diary.schedule(interval_seconds=60, overlap="queue_one")
+    diary.turn(60)
+    diary.round()
+    first = diary.bench.claim()[0]
+    diary.turn(60)
+    diary.round()
+    waiting = Job.objects.using(diary.alias).get(status="blocked")
+    around = Surroundings(known_tasks=["tests.work"], queues=["default"], renew_seconds=20.0)
+    said = explain(diary.bench.db, waiting.pk, around)
+    assert said is not None and said.reason == "blocked"
+    assert said.sentence == f"Waits for job {first.job_id}, an earlier one of its schedule, to end (running now)."
+    diary.bench.close(first)
+    said = explain(diary.bench.db, waiting.pk, around)
+    assert said is not None and "at its next look" in said.sentence
+
+
+def test_a_schedule_may_be_deleted_by_sql(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    diary.turn(60)
+    diary.round()
+    with connections[diary.alias].cursor() as cursor:
+        cursor.execute("DELETE FROM jobs_schedule WHERE id = %s", [schedule.pk])
+    diary.turn(60)
+    assert diary.round() == 0
+    assert Job.objects.using(diary.alias).count() == 1
