@@ -17,6 +17,7 @@ from jobs.engine.executors import verdict
 from jobs.engine.executors.opening import opened
 from jobs.engine.executors.port import Listener
 from jobs.engine.executors.run import Run
+from jobs.engine.executors.runs import Runs
 from jobs.engine.timekeeper import Timekeeper
 
 logger = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class AsyncExecutor:
         self._registry = registry
         self._timekeeper = timekeeper
         self._cancel_grace = cancel_grace
-        self._runs: dict[int, Run] = {}
+        self._runs = Runs(listener, goes_on="task")
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -54,37 +55,31 @@ class AsyncExecutor:
 
     def submit(self, claim: Claim) -> None:
         assert self._loop is not None
-        one = Run(claim)
-        self._runs[claim.attempt_id] = one
-        self._loop.call_soon_threadsafe(self._create_task, one)
+        self._loop.call_soon_threadsafe(self._create_task, self._runs.add(claim))
 
     def withdraw(self, attempt_id: int) -> bool:
-        one = self._runs.get(attempt_id)
-        if one is not None and one.withdraw():
-            self._runs.pop(attempt_id, None)
-            return True
-        return False
+        return self._runs.withdraw(attempt_id)
 
     def stop_run(self, attempt_id: int, reason: StopReason) -> bool:
         """The task is cancelled; one that swallows it ends on paper after the grace, and lingers."""
-        one = self._runs.get(attempt_id)
+        one = self._runs.find(attempt_id)
         if one is None or self._loop is None or not one.stop.fire(reason):
             return False
         self._loop.call_soon_threadsafe(self._cancel_task, one)
-        self._timekeeper.after(self._cancel_grace, lambda: self._end_on_paper(one))
+        self._timekeeper.after(self._cancel_grace, lambda: self._runs.end_on_paper(one))
         return True
 
     def stop(self, deadline: float) -> None:
         thread, loop = self._thread, self._loop
         if thread is None or loop is None:
             return
-        for one in list(self._runs.values()):
+        for one in self._runs.all():
             one.stop.fire(StopReason.INTERRUPT)
             loop.call_soon_threadsafe(self._cancel_task, one)
         while self._runs and time.monotonic() < deadline:
             time.sleep(0.01)
-        for one in list(self._runs.values()):
-            self._end_on_paper(one)
+        for one in self._runs.all():
+            self._runs.end_on_paper(one)
         self._stopping = True
         # What does not end has ended on paper; asyncio would tell of each task that goes with the loop.
         loop.set_exception_handler(lambda loop, context: None)
@@ -118,16 +113,7 @@ class AsyncExecutor:
 
     def _forget(self, one: Run) -> None:
         self._tasks.pop(one.claim.attempt_id, None)
-        self._runs.pop(one.claim.attempt_id, None)
-
-    def _end_on_paper(self, one: Run) -> None:
-        if one.withdraw():
-            self._runs.pop(one.claim.attempt_id, None)
-            self._listener.finished(one.claim, Outcome(Ending.UNSTARTED))
-        elif one.end():
-            self._listener.finished(
-                one.claim, verdict.stopped(one.claim, one.stop.reason, "; its task goes on"), lingers=True
-            )
+        self._runs.drop(one)
 
     async def _execute(self, one: Run) -> None:
         assert self._places is not None

@@ -14,10 +14,10 @@ from jobs.domain.outcome import Ending, Outcome
 from jobs.domain.registry import Registry
 from jobs.domain.stop import StopReason
 from jobs.engine.body import run
-from jobs.engine.executors import verdict
 from jobs.engine.executors.opening import opened
 from jobs.engine.executors.port import Listener
 from jobs.engine.executors.run import Run
+from jobs.engine.executors.runs import Runs
 from jobs.engine.timekeeper import Timekeeper
 
 CONNECTED_IDLE_SECONDS = 10.0
@@ -35,7 +35,7 @@ class ThreadExecutor:
         self._timekeeper = timekeeper
         self._cancel_grace = cancel_grace
         self._inbox: queue.SimpleQueue[Run | None] = queue.SimpleQueue()
-        self._runs: dict[int, Run] = {}
+        self._runs = Runs(listener, goes_on="call")
         self._threads: list[threading.Thread] = []
 
     @property
@@ -50,47 +50,32 @@ class ThreadExecutor:
             thread.start()
 
     def submit(self, claim: Claim) -> None:
-        one = Run(claim)
-        self._runs[claim.attempt_id] = one
-        self._inbox.put(one)
+        self._inbox.put(self._runs.add(claim))
 
     def withdraw(self, attempt_id: int) -> bool:
-        one = self._runs.get(attempt_id)
-        if one is not None and one.withdraw():
-            self._runs.pop(attempt_id, None)
-            return True
-        return False
+        return self._runs.withdraw(attempt_id)
 
     def stop_run(self, attempt_id: int, reason: StopReason) -> bool:
         """A function that asks its context can end by itself; at its timeout, or after the grace, it lingers."""
-        one = self._runs.get(attempt_id)
+        one = self._runs.find(attempt_id)
         if one is None or not one.stop.fire(reason):
             return False
         if reason in (StopReason.TIMEOUT, StopReason.LEASE_LOST):
-            self._end_on_paper(one)
+            self._runs.end_on_paper(one)
         elif reason is StopReason.CANCEL:
-            self._timekeeper.after(self._cancel_grace, lambda: self._end_on_paper(one))
+            self._timekeeper.after(self._cancel_grace, lambda: self._runs.end_on_paper(one))
         return True
 
     def stop(self, deadline: float) -> None:
-        for one in list(self._runs.values()):
+        for one in self._runs.all():
             one.stop.fire(StopReason.INTERRUPT)
         for _ in self._threads:
             self._inbox.put(None)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
         self._threads.clear()
-        for one in list(self._runs.values()):
-            self._end_on_paper(one)
-
-    def _end_on_paper(self, one: Run) -> None:
-        if one.withdraw():
-            self._runs.pop(one.claim.attempt_id, None)
-            self._listener.finished(one.claim, Outcome(Ending.UNSTARTED))
-        elif one.end():
-            self._listener.finished(
-                one.claim, verdict.stopped(one.claim, one.stop.reason, "; its call goes on"), lingers=True
-            )
+        for one in self._runs.all():
+            self._runs.end_on_paper(one)
 
     def _work(self) -> None:
         while (one := self._next()) is not None:
@@ -99,7 +84,7 @@ class ThreadExecutor:
             except BaseException:  # the slot must live on
                 logger.exception("%s: the thread executor failed", one.claim)
             finally:
-                self._runs.pop(one.claim.attempt_id, None)
+                self._runs.drop(one)
             del one
         connections.close_all()
 
