@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from config.demo import http, library, readings
 from config.demo.models import Order
-from jobs import Context, Priority, RetryPolicy, cron, every, job
+from jobs import Context, Priority, RetryPolicy, job
 
 DATA = Path(__file__).parent / "data"
 
@@ -88,13 +88,13 @@ def pack_order(order_id: int) -> bool:
     return bool(Order.objects.filter(pk=order_id, packed_at=None).update(packed_at=timezone.now()))
 
 
-@job(schedule=every(minutes=1))
+@job
 def count_unpacked() -> int:
     """How many orders wait to be packed."""
     return int(Order.objects.filter(packed_at=None).count())
 
 
-@job(takes_context=True, schedule=cron("0 7 * * mon-fri", timezone="Europe/Berlin", name="orders of the day before"))
+@job(takes_context=True)
 def count_orders(context: Context, days: int = 1) -> dict[str, Any]:
     """The orders of the `days` before the planned instant, however late this runs."""
     until = context.scheduled_for or timezone.now()

@@ -23,6 +23,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='worker',
             name='tz_data',
-            field=models.CharField(db_default='', default='', max_length=16, verbose_name='time zone data'),
+            field=models.JSONField(blank=True, db_default=None, default=None, null=True, verbose_name='time zone data'),
         ),
     ]

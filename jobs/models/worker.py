@@ -19,8 +19,9 @@ class Worker(models.Model):
     """Names of the queues it serves."""
     slots = models.JSONField(_("slots"), default=dict)
     """Slots per execution: `{"thread": 8, "async": 100, "process": 2}`."""
-    tz_data = models.CharField(_("time zone data"), max_length=16, default="", db_default="")
-    """Digest of what it believes about zones: two that differ would fire one schedule at two instants."""
+    tz_data = models.JSONField(_("time zone data"), null=True, blank=True, default=None, db_default=None)
+    """What it believes of each zone that schedules use, as a digest: two that differ would fire one schedule at two
+    instants."""
     started_at = models.DateTimeField(_("started at"), db_default=Now())
     seen_at = models.DateTimeField(_("seen at"), db_default=Now())
     asleep = models.BooleanField(_("asleep"), default=False, db_default=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -72,15 +73,29 @@ def live_workers(db: Database, *, within_seconds: float) -> set[UUID]:
     return {UUID(str(row[0])) for row in rows}
 
 
-def others_with_tz_data(db: Database, worker_id: UUID, fingerprint: str, *, within_seconds: float) -> set[str]:
-    """Leave this worker's fingerprint of its time zone data; the names of live workers that left another one."""
-    db.execute("UPDATE jobs_worker SET tz_data = %(mine)s WHERE id = %(id)s", id=worker_id, mine=fingerprint)
+def zones_in_use(db: Database) -> list[str]:
+    """The time zones that schedules name."""
+    rows = db.rows("SELECT DISTINCT timezone FROM jobs_schedule WHERE expression <> '' ORDER BY timezone")
+    return [row[0] for row in rows]
+
+
+def others_with_tz_data(
+    db: Database, worker_id: UUID, digests: Mapping[str, str], *, within_seconds: float
+) -> dict[str, list[str]]:
+    """Leave what this worker believes of zones; the names of live workers that believe otherwise, with the zones."""
+    db.execute(
+        f"UPDATE jobs_worker SET tz_data = CAST(%(mine)s AS {db.json_type}) WHERE id = %(id)s",
+        id=worker_id,
+        mine=json.dumps(digests),
+    )
     rows = db.rows(
-        f"""
-        SELECT name FROM jobs_worker
-        WHERE tz_data <> '' AND tz_data <> %(mine)s AND seen_at >= {db.later("%(age)s")}
-        """,
-        mine=fingerprint,
+        f"SELECT name, tz_data FROM jobs_worker WHERE id <> %(id)s AND seen_at >= {db.later('%(age)s')}",
+        id=worker_id,
         age=-within_seconds,
     )
-    return {row[0] for row in rows}
+    others = {name: db.read_json(theirs) or {} for name, theirs in rows}
+    differing = {
+        name: sorted(zone for zone in digests if theirs.get(zone, digests[zone]) != digests[zone])
+        for name, theirs in others.items()
+    }
+    return {name: zones for name, zones in differing.items() if zones}

@@ -162,11 +162,13 @@ def test_other_time_zone_data_elsewhere_is_warned_about_once(
     live_database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tz_watch, "LOOK_EVERY", 0.0)
+    jobs.schedule_recurring(tasks.add, cron="0 7 * * *", timezone="America/Vancouver", args=[1], name="s")
     with running(name="one"), caplog.at_level(logging.WARNING, "jobs.engine.tz_watch"):
         other = Worker.objects.using(live_database).get()
-        other.pk, other.name, other.tz_data = "00000000-0000-0000-0000-000000000001", "two", "0" * 16
+        other.pk, other.name = "00000000-0000-0000-0000-000000000001", "two"
+        other.tz_data = {"America/Vancouver": "0" * 16, "Europe/Berlin": "1" * 16}
         other.save(using=live_database, force_insert=True)
-        wait_until(lambda: "worker two has other time zone data" in caplog.text, timeout=10)
+        wait_until(lambda: "worker two has other time zone data for America/Vancouver than" in caplog.text, timeout=10)
     assert caplog.text.count("other time zone data") == 1
 
 

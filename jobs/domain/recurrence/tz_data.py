@@ -8,11 +8,10 @@ not of its files: two copies that mean the same agree, however they were compile
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
-from jobs.domain.recurrence.zone import zone_names, zone_of
+from jobs.domain.recurrence.zone import zone_of
 
 FROM = datetime(2025, 1, 1, tzinfo=timezone.utc)
 UNTIL = datetime(2037, 1, 1, tzinfo=timezone.utc)
@@ -49,10 +48,3 @@ def digest_of(zone: tzinfo) -> str:
             following = high
         at = following
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16]
-
-
-def tz_fingerprint(names: Iterable[str] | None = None) -> str:
-    """16 hex digits for these zones, or for all that this process knows (about half a second, once)."""
-    zones = sorted(zone_names() if names is None else set(names))
-    told = "\n".join(f"{name} {zone_digest(name)}" for name in zones)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
