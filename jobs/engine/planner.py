@@ -130,7 +130,7 @@ class Planner:
                     return {}, None
                 problem = str(error)
                 wanted[at] = problem
-            except Exception as error:
+            except BaseException as error:  # a factory is project code, and one that exits is one that failed
                 logger.exception("%s: its job of %s cannot be made", schedule, at)
                 problem = f"{class_path(type(error))}: {first_line(str(error))}"
                 wanted[at] = problem

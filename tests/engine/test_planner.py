@@ -24,6 +24,7 @@ from tests.support.engine import running
 from tests.support.store import Bench
 from tests.support.waiting import wait_until
 
+FACTORIES = ("tests.slow", "tests.broken", "tests.exiting", "tests.nothing")
 LATER = datetime(2100, 1, 1, 12, tzinfo=timezone.utc)
 
 
@@ -112,20 +113,24 @@ def slow_factory() -> Iterator[threading.Event]:
     def broken(scheduled_for: datetime) -> Any:
         raise LookupError("no rates today")
 
+    @factory(tasks.add, name="tests.exiting")
+    def exiting(scheduled_for: datetime) -> Any:
+        raise SystemExit(1)
+
     @factory(tasks.add, name="tests.nothing")
     def nothing(scheduled_for: datetime) -> Any:
         return None
 
     yield go_on
     go_on.set()
-    for name in ("tests.slow", "tests.broken", "tests.nothing"):
+    for name in FACTORIES:
         factories._factories.pop(name)
 
 
 def test_a_factory_that_hangs_or_raises_or_gives_nothing_hurts_no_other(
     live_database: str, slow_factory: threading.Event
 ) -> None:
-    for name in ("tests.slow", "tests.broken", "tests.nothing"):
+    for name in FACTORIES:
         jobs.schedule_recurring(factories.get(name), every=3600)
         make_due(live_database, name)
     jobs.schedule_recurring(tasks.add, every=3600, args=[1], name="good")
@@ -138,6 +143,7 @@ def test_a_factory_that_hangs_or_raises_or_gives_nothing_hurts_no_other(
     with running():
         wait_until(lambda: len(jobs_of(live_database, "good")) == 1, timeout=10)
         wait_until(lambda: "no rates today" in reason_of("tests.broken"), timeout=10)
+        wait_until(lambda: "SystemExit" in reason_of("tests.exiting"), timeout=10)
         wait_until(lambda: reason_of("tests.nothing") == "its factory gave nothing to do", timeout=10)
         assert jobs_of(live_database, "tests.slow") == []
         slow_factory.set()
