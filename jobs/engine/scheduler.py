@@ -1,7 +1,6 @@
 """Own the agents of one process: start them in order, stop them in reverse, the recorder last.
 
-Over 300 lines, since what agents tell each other is wired here and nowhere else; the parts of a stop are the next
-to move out.
+Over 300 lines, since what agents tell each other is wired here and nowhere else.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
 
 from django.db import Error as DatabaseError
 
@@ -24,10 +22,7 @@ from jobs.domain.verdict import closing_for
 from jobs.engine import log_capture
 from jobs.engine.connection import use_engine_connection
 from jobs.engine.dispatcher import Dispatcher
-from jobs.engine.executors.async_loop import AsyncExecutor
-from jobs.engine.executors.port import Executor
-from jobs.engine.executors.process import ProcessExecutor
-from jobs.engine.executors.thread import ThreadExecutor
+from jobs.engine.executors.fleet import Fleet
 from jobs.engine.housekeeper import Housekeeper
 from jobs.engine.in_flight import Held, InFlight
 from jobs.engine.lease_keeper import LeaseKeeper
@@ -74,7 +69,7 @@ class Scheduler:
             on_progress=lambda: self._lease_keeper.note_progress(),
             on_returned=self._returned,
         )
-        self._executors: Mapping[Execution, Executor] = self._make_executors() if options.claims else {}
+        self._fleet = Fleet(options, self.in_flight, tasks, self._timekeeper)
         card = WorkerCard(
             id=options.worker_id,
             name=options.name,
@@ -98,7 +93,7 @@ class Scheduler:
         self._dispatcher = Dispatcher(
             options,
             self.in_flight,
-            self._executors,
+            self._fleet.by_execution,
             backlog=lambda: self._recorder.backlog,
             cancel=self._cancel_running,
             prepare=self._prepare,
@@ -136,8 +131,7 @@ class Scheduler:
         self._timekeeper.start()
         self._recorder.start()
         self._lease_keeper.start()
-        for executor in self._executors.values():
-            executor.start()
+        self._fleet.start()
         if self.options.keeps_house:
             self._housekeeper.start()
             self._planner.start()
@@ -217,7 +211,7 @@ class Scheduler:
         return left_behind(database(self.options.alias), self._able())
 
     def _able(self) -> Able:
-        return Able(list(self.options.queues), list(self._executors), self._dispatcher.unknown_tasks)
+        return Able(list(self.options.queues), list(self._fleet.by_execution), self._dispatcher.unknown_tasks)
 
     @property
     def peak_running(self) -> int:
@@ -230,7 +224,7 @@ class Scheduler:
         if not self._started or self._stopped:
             return []
         dead = [loop.name for loop in self._loops() if not loop.alive]
-        dead += [f"{execution} executor" for execution, one in self._executors.items() if not one.alive]
+        dead += self._fleet.dead
         return dead if self._timekeeper.alive else [*dead, "timekeeper"]
 
     def add_listener(self, listener: Listener) -> None:
@@ -286,7 +280,7 @@ class Scheduler:
     def _cancel_running(self, job_id: int) -> None:
         attempt_id = self.in_flight.request_cancel(job_id)
         if attempt_id is not None:
-            self._stop_attempt(attempt_id, StopReason.CANCEL)
+            self._fleet.stop_run(attempt_id, StopReason.CANCEL)
 
     def _lost(self, held: Held) -> None:
         held.lost = True
@@ -294,18 +288,13 @@ class Scheduler:
         self._stop_run(held.claim, StopReason.LEASE_LOST)
 
     def _stop_run(self, claim: Claim, reason: StopReason) -> None:
-        self._executors[claim.execution].stop_run(claim.attempt_id, reason)
-
-    def _stop_attempt(self, attempt_id: int, reason: StopReason) -> None:
-        for executor in self._executors.values():
-            if executor.stop_run(attempt_id, reason):
-                return
+        self._fleet.stop_run(claim.attempt_id, reason)
 
     # -- the parts of a stop
 
     def _withdraw_waiting(self) -> None:
         for claim in self.in_flight.waiting_longer_than(0.0):
-            if self._executors[claim.execution].withdraw(claim.attempt_id):
+            if self._fleet.withdraw(claim):
                 self.in_flight.finished(claim, Outcome(Ending.UNSTARTED))
 
     def _wait_for_runs(self, deadline: float) -> None:
@@ -318,35 +307,12 @@ class Scheduler:
             self._stop_run(claim, StopReason.INTERRUPT)
         if left:
             logger.info("the grace is over; interrupted and handed back: %s", "; ".join(map(str, left[:NAMED_RUNS])))
-        deadline = time.monotonic() + INTERRUPT_GRACE
-        for executor in self._executors.values():
-            executor.stop(deadline)
+        self._fleet.stop(time.monotonic() + INTERRUPT_GRACE)
         self.in_flight.hand_back_undecided()
 
     def _forget_listeners(self) -> None:
         for listener in self._own_listeners:
             listeners.remove(listener)
-
-    # -- making agents
-
-    def _make_executors(self) -> dict[Execution, Executor]:
-        options = self.options
-        executors: dict[Execution, Executor] = {}
-        for execution, slots in options.slots.items():
-            if slots <= 0:
-                continue
-            match execution:
-                case Execution.THREAD:
-                    executors[execution] = ThreadExecutor(
-                        slots, self.in_flight, self._registry, self._timekeeper, cancel_grace=options.cancel_grace
-                    )
-                case Execution.ASYNC:
-                    executors[execution] = AsyncExecutor(
-                        slots, self.in_flight, self._registry, self._timekeeper, cancel_grace=options.cancel_grace
-                    )
-                case Execution.PROCESS:
-                    executors[execution] = ProcessExecutor(slots, self.in_flight, kill_after=options.cancel_grace)
-        return executors
 
     def _prepare(self) -> None:
         use_engine_connection(self.options.alias, patience=self.options.renew / 4)
