@@ -14,10 +14,12 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from jobs.domain.advance import Step, Timing, advance
-from jobs.domain.errors import InvalidRule
+from jobs.domain.errors import InvalidOption, InvalidRule
+from jobs.domain.option_checks import checked_text
 from jobs.domain.recurrence import Every, PlainRule, Rule, rule_from
 from jobs.domain.recurrence.catch_up import CAP, LARGEST_CAP, CatchUp
 from jobs.domain.recurrence.overlap import Overlap
+from jobs.domain.schedule_work import mistakes
 from jobs.models.choices import CATCH_UP_CHOICES, OCCURRENCE_CHOICES, OVERLAP_CHOICES
 
 TIMING_SQL = " || '|' || ".join(
@@ -169,14 +171,20 @@ class Schedule(models.Model):
         )
 
     def clean(self) -> None:
-        """Raises ValidationError at the field that is wrong; task and arguments are the doors' to check."""
+        """Raises ValidationError with every mistake at its field; that the queue is declared is the doors' to say."""
         if self.interval_seconds is not None and self.anchor_at is None:
             self.anchor_at = (self.start_at or datetime.now(timezone.utc)).replace(microsecond=0)
+        wrong = mistakes(self.task, self.factory, self.arguments, self.options)
+        try:
+            checked_text(self.name, "name", 200)
+        except InvalidOption as error:
+            wrong["name"] = str(error)
         try:
             rule_from(self.plain_rule)
         except InvalidRule as error:
-            field = _PARTS.get(error.part, "expression")
-            raise ValidationError({field: str(error)}) from None
+            wrong[_PARTS.get(error.part, "expression")] = str(error)
+        if wrong:
+            raise ValidationError(dict(wrong))
 
     def _plan(self, using: str) -> None:
         row = Schedule.objects.using(using).filter(pk=self.pk)

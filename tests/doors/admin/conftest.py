@@ -7,8 +7,12 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
-from jobs import Task
+from jobs import Task, cron
+from jobs.declared import sync_declared
 from jobs.domain.registry import registry
+from jobs.models import Schedule
+from jobs.recurring import schedule_recurring
+from tests.support.schedule_pages import stored
 from tests.support.store import Bench
 
 Login = Callable[..., Client]
@@ -42,3 +46,19 @@ def receipt_task() -> Iterator[Task[Any, Any]]:
 
     yield Task(send_receipt, name="tests.send_receipt", queue="mail", priority=50)
     registry.remove("tests.send_receipt")
+
+
+@pytest.fixture
+def nightly(database: str, receipt_task: Task[Any, Any]) -> Schedule:
+    schedule_recurring(receipt_task, cron="0 7 * * mon-fri", timezone="Europe/Berlin", name="nightly", args=[42])
+    return stored(database)
+
+
+@pytest.fixture
+def declared(database: str) -> Iterator[Schedule]:
+    def report(day: str) -> None: ...
+
+    Task(report, name="tests.report", schedule=cron("0 7 * * *", timezone="UTC", args=["today"]))
+    sync_declared()
+    yield stored(database, "tests.report")
+    registry.remove("tests.report")
