@@ -87,10 +87,11 @@ def cancel_recurring(name: str) -> bool:
 
 
 def pause(name: str, *, until: datetime | None = None, actor: str = "", reason: str = "") -> None:
-    """Nothing fires after this is committed, until `until` or `resume`. Raises ScheduleNotFound."""
+    """Nothing fires after this is committed, until `until` or `resume`; the last word counts. Raises ScheduleNotFound
+    and InvalidOption."""
     with transaction.atomic(using=_alias()):
         row = _locked(name)
-        row.active = until is not None and row.active
+        row.active = until is not None
         row.paused_until = None if until is None else require_aware(until, "until", use_tz=True)
         row.paused_by, row.reason = clean_text(actor, 150), clean_text(reason, 200)
         row.save(using=_alias())

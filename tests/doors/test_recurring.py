@@ -146,7 +146,8 @@ def test_a_pause_is_kept_with_who_and_why_and_resuming_plans_anew(database: str)
     recurring.resume("s")
     row = row_of(database, "s")
     assert row.active and row.next_run_at is not None and not row.paused_by
-    recurring.pause("s", until=LATER, actor="ann")
+    recurring.pause("s")
+    recurring.pause("s", until=LATER, actor="ann")  # the last word counts
     row = row_of(database, "s")
     assert (row.active, row.next_run_at, row.paused_until) == (True, None, LATER)
 
