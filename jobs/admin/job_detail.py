@@ -19,7 +19,7 @@ from jobs.admin.latest_attempt import IS_SILENT
 from jobs.conf import jobs_settings
 from jobs.domain.registry import registry
 from jobs.domain.status import BADLY_ENDED, TERMINAL, Status
-from jobs.models import Attempt, Job, Payload
+from jobs.models import Attempt, Job, Payload, Schedule
 from jobs.store.database import database
 from jobs.store.workers import live_workers
 
@@ -115,8 +115,12 @@ def _options(job: Job, payload: Payload | None) -> Iterator[tuple[str, str | int
     yield _("Priority"), job.priority
     yield _("Execution"), _execution(job)
     yield _("Submitted at"), job.submitted_at
+    if job.schedule_id is not None:
+        schedule = Schedule.objects.using(job._state.db).filter(pk=job.schedule_id).first()
+        yield _("Schedule"), schedule.name if schedule is not None else _("deleted meanwhile")
     yield (_("Was due at") if job.status in TERMINAL else _("Due at")), job.run_at
     for name, at in (
+        (_("Planned for"), job.scheduled_for),
         (_("First started at"), job.started_at),
         (_("Ended at"), job.ended_at),
         (_("Deadline"), job.deadline),

@@ -202,3 +202,16 @@ def test_schedules_are_found_by_name_and_task(database: str, admin_client: Clien
     assert found("NIGHT") == ["nightly"]
     assert found("tasks.add") == ["quarter"]
     assert found("nothing") == []
+
+
+def test_the_page_of_a_job_names_its_schedule_and_its_planned_instant(database: str, admin_client: Client) -> None:
+    diary = Diary(database)
+    schedule = diary.schedule(name="minutely", interval_seconds=60)
+    diary.turn(60)
+    diary.round()
+    row = Job.objects.using(database).get(schedule_id=schedule.pk)
+    options = dict(admin_client.get(f"/admin/jobs/job/{row.pk}/change/").context["options"])
+    assert (options["Schedule"], options["Planned for"]) == ("minutely", row.scheduled_for)
+    Schedule.objects.using(database).all().delete()
+    options = dict(admin_client.get(f"/admin/jobs/job/{row.pk}/change/").context["options"])
+    assert options["Schedule"] == "deleted meanwhile"
