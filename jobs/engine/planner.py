@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-
-from django.db import connections
 
 from jobs.domain.advance import Step, advance
 from jobs.domain.due_schedule import DueSchedule
 from jobs.domain.errors import InvalidRule, TaskNotFound
 from jobs.domain.recurrence import rule_from
 from jobs.domain.text import class_path, first_line
+from jobs.engine.factory_calls import FactoryCalls
 from jobs.engine.hints import hint_due
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
@@ -33,22 +31,30 @@ BLOCKED_POLL = 0.5
 """Seconds between two looks while a job waits for the end of an earlier one of its schedule."""
 UNKNOWN_TASK_PATIENCE = 60.0
 """Seconds that an occurrence whose task is unknown here is left to processes that may know it."""
-FACTORIES_AT_ONCE = 4
+
+
+@dataclass(slots=True)
+class Wish:
+    """What to make of each occurrence of a step."""
+
+    step: Step
+    jobs: dict[datetime, Submission | str] = field(default_factory=dict)
+    """A submission, or the reason why there is none."""
+    problem: str | None = ""
+    """What is wrong with the schedule; None: its task is unknown here, and left to others for now."""
 
 
 class Planner:
     """Every process of the scheduler role has one: any number of them make each occurrence once.
 
-    Factories are project code and may take long: each schedule that has one is fired in a thread of its own.
+    Factories are asked in threads of their own; this loop alone writes.
     """
 
     def __init__(self, options: EngineOptions, *, prepare: Callable[[], None]) -> None:
         self._options = options
-        self._prepare = prepare
         self._tz_watch = TzWatch(options)
-        self._in_factories: set[int] = set()
-        self._lock = threading.Lock()
         self.loop = Loop("planner", self._work, prepare=prepare)
+        self._factories: FactoryCalls[Wish] = FactoryCalls(answered=self.loop.wake)
 
     def start(self) -> None:
         self.loop.start()
@@ -81,9 +87,6 @@ class Planner:
         try:
             if schedule.paused:
                 return park(db, schedule)
-            if schedule.factory and schedule.timing.planned_at is not None:
-                self._start_factory(schedule, now)
-                return False
             return self._fire(db, schedule, now)
         except Exception as error:
             if not isinstance(error, InvalidRule) and not is_about_the_data(error):
@@ -97,67 +100,47 @@ class Planner:
         return flagged
 
     def _fire(self, db: Database, schedule: DueSchedule, now: datetime) -> bool:
-        step = advance(schedule.timing, now)
-        wanted, problem = self._wanted(schedule, step, now)
-        if problem is None:
+        wish = self._wish(schedule, advance(schedule.timing, now), now)
+        if wish is None or wish.problem is None:
             return False
-        fired = fire(db, schedule, step, wanted, problem=problem, actor=self._options.name)
+        fired = fire(db, schedule, wish.step, wish.jobs, problem=wish.problem, actor=self._options.name)
+        self._factories.take_off(schedule)
         if fired is None:
             return False
         if fired.jobs:
             hint_due(db)
-        if problem:
-            logger.error("%s: no job was made: %s", schedule, problem)
-        _tell(schedule, fired, step)
+        if wish.problem:
+            logger.error("%s: no job was made: %s", schedule, wish.problem)
+        _tell(schedule, fired, wish.step)
         return True
 
-    def _wanted(
-        self, schedule: DueSchedule, step: Step, now: datetime
-    ) -> tuple[Mapping[datetime, Submission | str], str | None]:
-        """What to make of each occurrence, and what is wrong with the schedule; None: leave it to others for now."""
-        wanted: dict[datetime, Submission | str] = {}
-        problem = ""
-        rule = rule_from(schedule.timing.rule)
+    def _wish(self, schedule: DueSchedule, step: Step, now: datetime) -> Wish | None:
+        """None: its factory has not answered yet."""
+        if not schedule.factory or not step.occurrences:
+            return self._wanted(schedule, step, now)
+        wish = self._factories.answer(schedule, lambda: self._wanted(schedule, step, now))
+        if wish is not None and wish.problem is None:
+            self._factories.take_off(schedule)  # asked again, until somebody knows it or a minute has passed
+        return wish
+
+    def _wanted(self, schedule: DueSchedule, step: Step, now: datetime) -> Wish:
+        wish = Wish(step)
         for at in step.occurrences:
             try:
                 made = self._options.submission_for(schedule, at)
                 if made is None:
-                    wanted[at] = "its factory gave nothing to do"
-                    continue
-                wanted[at] = replace(made, run_at=rule.run_at(at, schedule.name))
+                    wish.jobs[at] = "its factory gave nothing to do"
+                else:
+                    delayed_to = rule_from(schedule.timing.rule).run_at(at, schedule.name)
+                    wish.jobs[at] = replace(made, run_at=delayed_to)
             except TaskNotFound as error:
-                if (now - at).total_seconds() < UNKNOWN_TASK_PATIENCE:
-                    return {}, None
-                problem = str(error)
-                wanted[at] = problem
+                is_new = (now - at).total_seconds() < UNKNOWN_TASK_PATIENCE
+                wish.problem = None if is_new else str(error)
+                wish.jobs[at] = str(error)
             except BaseException as error:  # a factory is project code, and one that exits is one that failed
                 logger.exception("%s: its job of %s cannot be made", schedule, at)
-                problem = f"{class_path(type(error))}: {first_line(str(error))}"
-                wanted[at] = problem
-        return wanted, problem
-
-    def _start_factory(self, schedule: DueSchedule, now: datetime) -> None:
-        with self._lock:
-            if schedule.id in self._in_factories or len(self._in_factories) >= FACTORIES_AT_ONCE:
-                return
-            self._in_factories.add(schedule.id)
-        name = f"jobs-factory-{schedule.id}"
-        threading.Thread(target=self._in_factory, args=(schedule, now), name=name, daemon=True).start()
-
-    def _in_factory(self, schedule: DueSchedule, now: datetime) -> None:
-        db = database(self._options.alias)
-        try:
-            self._prepare()
-            self._fire(db, schedule, now)
-        except InvalidRule as error:
-            self._flag(db, schedule, error)
-        except Exception:
-            logger.exception("%s: firing it failed; it is tried again", schedule)
-        finally:
-            connections.close_all()
-            with self._lock:
-                self._in_factories.discard(schedule.id)
-            self.loop.wake()
+                wish.problem = wish.jobs[at] = f"{class_path(type(error))}: {first_line(str(error))}"
+        return wish
 
 
 def _tell(schedule: DueSchedule, fired: Fired, step: Step) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 import jobs
 from jobs import Context, factory, recurring
@@ -19,6 +20,7 @@ from jobs.domain.registry import registry
 from jobs.engine import planner, tz_watch
 from jobs.models import Job, Occurrence, Schedule, Worker
 from jobs.models.schedule import database_now
+from jobs.store.fire import fire
 from tests.support import tasks
 from tests.support.engine import running
 from tests.support.store import Bench
@@ -149,6 +151,36 @@ def test_a_factory_that_hangs_or_raises_or_gives_nothing_hurts_no_other(
         slow_factory.set()
         wait_until(lambda: len(jobs_of(live_database, "tests.slow")) == 1, timeout=10)
     assert "no rates today" in Schedule.objects.using(live_database).get(name="tests.broken").problem
+
+
+def test_while_the_database_refuses_a_factory_is_not_asked_again(
+    live_database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    asked: list[datetime] = []
+
+    @factory(tasks.add, name="tests.counted")
+    def counted(scheduled_for: datetime) -> Any:
+        asked.append(scheduled_for)
+        return [1], {}
+
+    refusals = iter([True] * 3)
+
+    def fire_at_last(*args: Any, **options: Any) -> Any:
+        if next(refusals, False):
+            raise OperationalError("the database is read-only")
+        return fire(*args, **options)
+
+    monkeypatch.setattr(planner, "fire", fire_at_last)
+    try:
+        jobs.schedule_recurring(counted, every=3600)
+        make_due(live_database, "tests.counted")
+        with running(), caplog.at_level(logging.WARNING):
+            wait_until(lambda: len(jobs_of(live_database, "tests.counted")) == 1, timeout=15)
+    finally:
+        factories._factories.pop("tests.counted")
+    assert len(asked) == 1
+    assert caplog.text.count("read-only") == 1  # rate-limited, and without a traceback
+    assert "Traceback" not in caplog.text
 
 
 def test_one_that_waits_for_an_earlier_job_runs_when_that_has_ended(live_database: str) -> None:
