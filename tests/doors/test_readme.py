@@ -19,7 +19,7 @@ from jobs.domain.failure import MESSAGE_BYTES, TRACEBACK_BYTES
 from jobs.domain.outcome import MAX_RESULT_BYTES
 from jobs.domain.status import LEGAL_MOVES, Status
 from jobs.management.commands import runscheduler
-from jobs.models import Attempt, Failure, Job, Payload, Result
+from jobs.models import Attempt, Failure, Job, Occurrence, Payload, Result, Schedule
 from tests.support.ground import ROOT
 from tests.support.markdown import DESIGN, README, anchors, blocks, code_in, inline_code, links, read, section, table
 
@@ -180,7 +180,7 @@ def test_the_statuses_and_moves_of_the_design_page_are_the_legal_ones() -> None:
 
 
 def test_every_index_of_the_design_page_exists() -> None:
-    models = (Attempt, Failure, Job, Payload, Result)
+    models = (Attempt, Failure, Job, Occurrence, Payload, Result, Schedule)
     known = {one.name for model in models for one in (*model._meta.indexes, *model._meta.constraints)}
     tables = {model._meta.db_table for model in models} | {"jobs_attemptlog"}
     named = {code for code in inline_code(DESIGN) if code.startswith("jobs_")}
