@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from django.db import transaction
-
 from jobs import discovery
 from jobs.conf import jobs_settings
 from jobs.domain.declaration import Declaration, digest
@@ -14,6 +12,7 @@ from jobs.domain.registry import registry
 from jobs.domain.task import TaskDefinition
 from jobs.models import Release, Schedule
 from jobs.recurring import fill
+from jobs.store.database import database
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +22,9 @@ def sync_declared(*, force: bool = False) -> bool:
 
     New ones are added, changed ones changed, gone ones retired: they fire no more, and their rows stay. A person's
     pause and their own schedules are left alone. A release that was seen before a newer one changes nothing, so an old
-    process that starts again during a deploy reverts nothing; `force` (a roll-back) makes it the newest. Locks the
-    newest release's row.
+    process that starts again during a deploy reverts nothing; `force` (a roll-back) makes it the newest. Others
+    that start meanwhile wait: a row could not be locked before the first release, nor could the newest one's while a
+    newer one is being added.
     """
     alias = jobs_settings().DATABASE
     declared = {one.name: (definition, one) for definition, one in _declarations()}
@@ -32,7 +32,9 @@ def sync_declared(*, force: bool = False) -> bool:
         logger.warning("schedules declared in code are left as they are: %s cannot be imported", *discovery.failed)
         return False
     mine = digest((definition.name, one) for definition, one in declared.values())
-    with transaction.atomic(using=alias):
+    db = database(alias)
+    with db.transaction():
+        db.let_in_one("jobs_release")
         if not _is_newest(alias, mine, force):
             return False
         rows = {row.name: row for row in Schedule.objects.using(alias).select_for_update().order_by("id")}
@@ -53,7 +55,7 @@ def _declarations() -> list[tuple[TaskDefinition, Declaration]]:
 
 def _is_newest(alias: str, mine: str, force: bool) -> bool:
     releases = Release.objects.using(alias)
-    newest = releases.select_for_update().order_by("-id").first()
+    newest = releases.order_by("-id").first()
     if newest is None and mine == digest([]):
         return False  # nobody has ever declared anything
     if newest is not None and newest.declarations == mine:

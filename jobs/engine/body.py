@@ -99,12 +99,12 @@ async def arun(body: Body) -> Outcome:
     buffer = log_capture.LogBuffer()
     log_capture.current.set(buffer)
     left_open = ""
-    async with ThreadSensitiveContext() as sync_thread:
+    async with SyncThread() as sync_thread:
         try:
             coroutine: Awaitable[Any] = body.call()
             outcome = _returned(body, await coroutine)
         except BaseException as exception:
-            if thrown_away(exception):
+            if thrown_away():
                 raise
             outcome = _raised(body, exception)
         if sync_thread in SyncToAsync.context_to_thread_executor:
@@ -112,13 +112,24 @@ async def arun(body: Body) -> Outcome:
     return _with_log(_cleaned(outcome, left_open), buffer)
 
 
-def thrown_away(exception: BaseException) -> bool:
-    """Whether a coroutine ends with its loop, after a stop: nobody waits for it, and nothing runs its awaits."""
+def thrown_away() -> bool:
+    """Whether the coroutine that asks is destroyed after its loop, after a stop: nobody waits for it, and nothing runs
+    its awaits."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return type(exception) is GeneratorExit
+        return True
     return False
+
+
+class SyncThread(ThreadSensitiveContext):
+    """Of one async job. It is not left by a coroutine that is thrown away, which happens in a foreign context."""
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not thrown_away():
+            await super().__aexit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
 
 async def _in_its_sync_thread(function: Callable[[], str]) -> str:

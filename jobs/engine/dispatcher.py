@@ -76,7 +76,7 @@ class Dispatcher:
         self.asleep = False
         self._counting = threading.Lock()
         self._counted = 0
-        self.loop = Loop("dispatcher", self._round, prepare=prepare)
+        self.loop = Loop("dispatcher", self._round, prepare=prepare, longest_backoff=options.back_within)
 
     @property
     def exhausted(self) -> bool:

@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 
 from jobs.engine.hints import hint_due
 from jobs.engine.in_flight import Held, InFlight
-from jobs.engine.loop import LONGEST_BACKOFF, Loop
+from jobs.engine.loop import Loop
 from jobs.engine.other_role import OtherRole
 from jobs.store.database import Database, database
 from jobs.store.extend import extend, note_progress, stop_lingering
@@ -33,6 +33,7 @@ class LeaseKeeper:
         *,
         lease: float,
         renew: float,
+        back_within: float,
         on_cancel: Callable[[Held], None],
         on_lost: Callable[[Held], None],
         is_asleep: Callable[[], bool],
@@ -51,9 +52,7 @@ class LeaseKeeper:
         self._progress_at = float("-inf")
         self._progress_is_new = False
         self._returned: list[Held] = []
-        # Back before a sweeper that had the same outage has looked twice.
-        backoff = min(LONGEST_BACKOFF, renew / 4)
-        self.loop = Loop("lease-keeper", self._work, prepare=prepare, at_end=self._leave, longest_backoff=backoff)
+        self.loop = Loop("lease-keeper", self._work, prepare=prepare, at_end=self._leave, longest_backoff=back_within)
 
     def start(self) -> None:
         self.loop.start()

@@ -13,6 +13,7 @@ from jobs.domain.due_schedule import DueSchedule
 from jobs.domain.errors import TaskNotFound
 from jobs.domain.execution import Execution
 from jobs.domain.status import Status
+from jobs.engine.loop import LONGEST_BACKOFF
 from jobs.store.submit import Submission
 
 ROLES = ("both", "scheduler", "worker")
@@ -65,6 +66,12 @@ class EngineOptions:
     """Retention of ended jobs by status; a status that is missing is kept for ever."""
     history_limit: int | None = None
     prune_every: float = 300.0
+
+    @property
+    def back_within(self) -> float:
+        """The longest backoff of who renews leases or hands back claims: after an outage both must be done before a
+        sweeper that had it too has looked twice."""
+        return min(LONGEST_BACKOFF, self.renew / 4)
 
     @property
     def claims(self) -> bool:

@@ -104,6 +104,7 @@ class Scheduler:
             self.in_flight,
             lease=options.lease,
             renew=options.renew,
+            back_within=options.back_within,
             on_cancel=lambda held: self._cancel_running(held.claim.job_id),
             on_lost=self._lost,
             is_asleep=lambda: self._dispatcher.asleep,

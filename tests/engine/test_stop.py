@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -134,6 +136,23 @@ def test_jobs_that_do_not_hear_do_not_hold_up_a_stop(
         assert [story_of(row) for row in stubborn] == [Story(end, ["interrupted"]) for end in ends]
         open_door(tmp_path)
     assert_sound(live_database)
+
+
+def test_an_async_job_that_a_stop_abandons_goes_without_a_word(
+    live_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its task is destroyed with its scheduler, long after its loop: in no loop, and in no context of its own."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+    with running(process_ends=True, cancel_grace=600.0) as scheduler:
+        row = steered.asteer.enqueue("cling", str(tmp_path))
+        wait_for_begin(tmp_path, row)
+        scheduler.stop(timeout=0.1)
+    assert story_of(row) == Story("pending", ["interrupted"])
+    del scheduler
+    gc.collect()
+    assert told == []
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_a_second_stop_shortens_the_grace_to_nothing(live_database: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import jobs
 from jobs import Status
-from jobs.models import Attempt, Job
+from jobs.models import Attempt, Job, Worker
 from tests.support import tasks
 from tests.support.models import effects
 from tests.support.processes import ChildProcess
@@ -111,6 +111,27 @@ def test_outages_at_random_instants_lose_nothing(live_database: str, tmp_path: P
                 assert_stops(worker)
     harmed = [row for row in map(jobs.get, rows) if row.losses or row.failures]
     assert harmed == [], f"{[story_of(row) for row in harmed]}\n{one.output}\n---\n{two.output}"
+
+
+@pytest.mark.slow
+def test_claims_that_got_no_answer_before_an_outage_are_handed_back_right_after_it(live_database: str) -> None:
+    """Nobody holds them, so nobody renews: a sweeper that looks twice after it would count a loss for each."""
+    with proxy_before(url_of(live_database)) as proxy:
+        with scheduler(live_database, "--role=worker", jobs=SHORT, url=proxy.url) as worker:
+            wait_until(lambda: Worker.objects.using(live_database).filter(asleep=True).exists(), what="it sleeps")
+            fault = proxy.at_commit("INSERT INTO jobs_attempt", "answer lost")
+            rows = jobs.enqueue_many([tasks.add.bind(number, 1) for number in range(20)])
+            assert fault.happened.wait(20)
+            proxy.cut()
+            assert Attempt.objects.using(live_database).filter(outcome="running").exists()
+            pass_time(FIVE_LEASES)
+            proxy.mend()
+            with scheduler(live_database, "--role=scheduler", jobs=SHORT) as sweeper:
+                wait_until(lambda: jobs_left(live_database) == 0, timeout=40, what="nothing runs or waits")
+            assert "claims whose commit got no answer" in worker.output
+            assert_stops(worker)
+    harmed = [row for row in map(jobs.get, rows) if row.losses or row.failures]
+    assert harmed == [], f"{[story_of(row) for row in harmed]}\n{worker.output}\n---\n{sweeper.output}"
 
 
 @pytest.mark.parametrize("how", HOW)

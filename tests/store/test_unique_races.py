@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 import jobs
 from jobs import Status
@@ -18,32 +15,10 @@ from jobs.store.claim import Owner, claim
 from jobs.store.database import database
 from jobs.store.pick import Lane
 from tests.support import tasks
+from tests.support.at_once import at_once
 from tests.support.models import Effect
 
 THREADS = 20
-
-
-def at_once(alias: str, work: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
-    """What `work(number)` gave in each of the threads, which begin together."""
-    line = threading.Barrier(threads)
-    gave: list[Any] = [None] * threads
-
-    def run(number: int) -> None:
-        try:
-            connections[alias].ensure_connection()
-            line.wait(20)
-            gave[number] = work(number)
-        except Exception as error:
-            gave[number] = error
-        finally:
-            connections[alias].close()
-
-    running = [threading.Thread(target=run, args=(number,)) for number in range(threads)]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join(60)
-    return gave
 
 
 def test_of_twenty_submits_of_one_key_at_once_one_makes_the_job(live_database: str) -> None:

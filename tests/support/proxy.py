@@ -67,6 +67,7 @@ class Proxy:
         self._flows.set()
         self._listeners_flow.set()
         self._door: socket.socket | None = None
+        self._entering = threading.Lock()
         self._port = 0
         self.mend()
         user, _, _ = parts.netloc.rpartition("@")
@@ -87,12 +88,14 @@ class Proxy:
 
     def cut(self) -> None:
         """Hang up on everybody, and refuse whoever comes: as when the server is down."""
-        if self._door is not None:
+        with self._entering:
+            door, self._door = self._door, None
+            links = list(self._links)
+        if door is not None:
             with contextlib.suppress(OSError):
-                self._door.shutdown(socket.SHUT_RDWR)
-            self._door.close()
-            self._door = None
-        for link in list(self._links):
+                door.shutdown(socket.SHUT_RDWR)
+            door.close()
+        for link in links:
             link.hang_up()
 
     def mend(self) -> None:
@@ -127,7 +130,12 @@ class Proxy:
             except OSError:
                 return
             link = Link(client, server)
-            self._links.append(link)
+            with self._entering:
+                if self._door is not door:
+                    # Who was half inside when the door was shut does not stay.
+                    link.hang_up()
+                    return
+                self._links.append(link)
             for pump in (self._pump_up, self._pump_down):
                 threading.Thread(target=self._serve, args=(pump, link), daemon=True).start()
 

@@ -126,9 +126,9 @@ class AsyncExecutor:
             except asyncio.CancelledError:
                 logger.debug("%s was cancelled outside its body", one.claim)
                 outcome = verdict.stopped(one.claim, one.stop.reason)
-            except BaseException as error:  # a bug of ours; whether the body ran is not known
-                if thrown_away(error):
-                    raise
+            except BaseException:  # a bug of ours; whether the body ran is not known
+                if thrown_away():
+                    return
                 logger.exception("%s: its run failed", one.claim)
                 outcome = Outcome(Ending.LOST, reason="the async executor failed")
             if one.end():
