@@ -195,7 +195,7 @@ class Schedule(models.Model):
         unchanged = stored["timing"] == stored["planned_rule"]
         if self.is_paused(now):
             if self.next_run_at is not None:
-                self._write(row, next_run_at=None)
+                self._write(row, next_run_at=None, problem="", problem_since=None)
             return
         if unchanged and (self.next_run_at is not None or self.is_exhausted or self.problem):
             return

@@ -146,6 +146,25 @@ def test_a_pause_with_an_end_is_no_downtime(diary: Diary) -> None:
     assert schedule.next_run_at == NOON + timedelta(seconds=660)
 
 
+@pytest.mark.parametrize("by", ["update", "save"])
+def test_one_whose_last_job_could_not_be_made_goes_on_after_a_pause(diary: Diary, by: str) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    diary.turn(60)
+    assert diary.fire_nothing("its task is gone") == 1
+    rows = Schedule.objects.using(diary.alias)
+    for active in (False, True):
+        if by == "update":
+            rows.update(active=active)
+        else:
+            schedule.active = active
+            diary.save(schedule)
+        diary.round()
+        diary.turn(30)
+    schedule.refresh_from_db()
+    assert schedule.next_run_at == NOON + timedelta(seconds=120)
+    assert diary.round() == 1
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_an_edit_by_update_is_noticed_and_the_old_rule_fires_no_more(diary: Diary, paused: bool) -> None:
     schedule = diary.schedule(interval_seconds=60)

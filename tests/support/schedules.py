@@ -71,6 +71,15 @@ class Diary:
             made += fired.jobs if fired else []
         return made
 
+    def fire_nothing(self, problem: str) -> int:
+        """How many schedules were moved on although their jobs could not be made."""
+        fired = 0
+        for schedule in attend(self.bench.db).due:
+            step = advance(schedule.timing, self.now)
+            reasons = dict.fromkeys(step.occurrences, problem)
+            fired += fire(self.bench.db, schedule, step, reasons, problem=problem, actor="planner") is not None
+        return fired
+
     def finish_all(self) -> None:
         unblock(self.bench.db)
         for claimed in self.bench.claim(1000):
