@@ -25,8 +25,8 @@ from tests.support.store import Bench
 class Diary:
     """A bench with schedules: `round()` is what a planner does, without its thread."""
 
-    def __init__(self, alias: str) -> None:
-        self.bench = Bench(alias)
+    def __init__(self, alias: str, bench: Bench | None = None) -> None:
+        self.bench = bench or Bench(alias)
         self.alias = alias
 
     @property
