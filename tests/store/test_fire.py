@@ -67,7 +67,10 @@ def test_a_late_occurrence_is_skipped_with_its_reason_where_nothing_is_caught_up
     diary.turn(3600 + 61)
     assert diary.round() == 0
     skipped = Occurrence.objects.using(diary.alias).get()
-    assert (skipped.outcome, skipped.reason) == ("skipped", "it was too late")
+    assert (skipped.outcome, skipped.reason, skipped.missed) == ("skipped", "it was too late", 0)
+    diary.turn(2 * 3600)
+    assert diary.round() == 0
+    assert Schedule.objects.using(diary.alias).get().missed == 1
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "retry_wait"])
@@ -211,6 +214,17 @@ def test_a_person_may_skip_the_next_one(diary: Diary) -> None:
     assert schedule.occurrences.using(diary.alias).get().reason == "skipped by ann"
     diary.turn(60)
     assert diary.round() == 1
+
+
+def test_one_that_a_person_skipped_is_not_counted_as_missed_as_well(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(skip_next=True)
+    diary.turn(180)
+    assert diary.fire() == [NOON + timedelta(seconds=180)]
+    schedule.refresh_from_db()
+    assert (schedule.missed, schedule.skip_next) == (1, False)
+    skipped = schedule.occurrences.using(diary.alias).get(outcome="skipped")
+    assert (skipped.planned_at, skipped.reason) == (NOON + timedelta(seconds=60), "skipped")
 
 
 @pytest.mark.parametrize("jump", [3600, 86_400, -3600, -86_400])
