@@ -10,6 +10,7 @@ from django.db import connections
 
 from jobs.domain.status import Status
 from jobs.models import Job, Occurrence, Schedule
+from jobs.store.attention import attend
 from jobs.store.explain import Surroundings, explain
 from jobs.store.unblock import cancel_previous, unblock
 from tests.support.schedules import Diary
@@ -147,6 +148,22 @@ def test_a_pause_with_an_end_is_no_downtime(diary: Diary) -> None:
     schedule.refresh_from_db()
     assert (schedule.paused_until, schedule.paused_by) == (None, "")
     assert schedule.next_run_at == NOON + timedelta(seconds=660)
+
+
+@pytest.mark.parametrize("stopped", [{"active": False}, {"retired": True}], ids=str)
+def test_the_end_of_a_pause_is_no_start_for_one_that_was_stopped_meanwhile(
+    diary: Diary, stopped: dict[str, bool]
+) -> None:
+    diary.schedule(interval_seconds=60)
+    rows = Schedule.objects.using(diary.alias)
+    rows.update(paused_until=NOON + timedelta(seconds=100), **stopped)
+    for _ in range(3):
+        assert diary.round() == 0
+        diary.turn(100)
+    assert attend(diary.bench.db).due == ()
+    rows.update(active=True, retired=False)
+    assert diary.round() == diary.round() == 0
+    assert rows.get().next_run_at == NOON + timedelta(seconds=360)
 
 
 @pytest.mark.parametrize("by", ["update", "save"])
