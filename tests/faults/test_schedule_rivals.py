@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +11,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+import pytest
 from django.db import connections
 
+import jobs
+import jobs.models.schedule
+import jobs.store.database
+import jobs.store.submit
 from jobs.models import Job, Occurrence
 from jobs.store.attention import attend
 from jobs.store.database import database
+from tests.support import tasks
+from tests.support.engine import running
+from tests.support.schedulers import scheduler
 from tests.support.schedules import Diary, fire_due
+from tests.support.stepped import Stepped
 from tests.support.store import START, Bench
+from tests.support.waiting import wait_until
 
 RIVALS = 5
 SCHEDULES = 50
@@ -120,3 +131,26 @@ def test_hosts_ten_minutes_apart_make_each_occurrence_once(live_database: str) -
     first = START + timedelta(seconds=AHEAD)
     assert {at for _, at in race.made} == {first + timedelta(minutes=n) for n in range(MINUTES + 1)}
     assert len(race.made) == len(ids) * (MINUTES + 1)
+
+
+@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
+@pytest.mark.parametrize("seconds", [AHEAD, -AHEAD])
+def test_on_postgresql_the_clock_of_a_host_makes_nothing_early_late_or_twice(
+    live_database: str, seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (jobs.store.database, jobs.store.submit, jobs.models.schedule):
+        monkeypatch.setattr(module, "datetime", Stepped)
+    monkeypatch.setattr(Stepped, "by", timedelta(seconds=seconds))
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + seconds)
+    jobs.schedule_recurring(tasks.leave_mark, every=1, args=("mark",), allow_overlap=True, catch_up="all")
+    made = Job.objects.using(live_database).order_by("id")
+    with running():
+        wait_until(lambda: made.count() >= 2, what="the host whose clock is wrong makes jobs")
+        with scheduler(live_database):
+            wait_until(lambda: made.count() >= 5, what="both make jobs")
+    stored = list(made.values_list("scheduled_for", "submitted_at"))
+    first = stored[0][0]
+    assert [at for at, _ in stored] == [first + timedelta(seconds=n) for n in range(len(stored))]
+    # By the database's clock, which also says when a job was submitted.
+    assert all(timedelta(0) <= submitted_at - at < timedelta(seconds=5) for at, submitted_at in stored)

@@ -300,3 +300,20 @@ def test_a_schedule_may_be_deleted_by_sql(diary: Diary) -> None:
     diary.turn(60)
     assert diary.round() == 0
     assert Job.objects.using(diary.alias).count() == 1
+
+
+def test_a_hundred_runs_of_a_long_job_do_not_drift(diary: Diary) -> None:
+    """Each look is late, and each job takes 45 of the 60 seconds: neither adds up."""
+    diary.schedule(interval_seconds=60)
+    started = []
+    for _ in range(100):
+        next_in = attend(diary.bench.db).next_in
+        assert next_in is not None
+        diary.turn(next_in + 0.3)
+        assert diary.round() == 1
+        (claimed,) = diary.bench.claim()
+        started.append(diary.now)
+        diary.turn(45)
+        diary.bench.close(claimed)
+    drifts = [at - (NOON + timedelta(seconds=60 * n)) for n, at in enumerate(started, 1)]
+    assert max(drifts) == min(drifts) == timedelta(seconds=0.3)
