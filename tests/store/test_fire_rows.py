@@ -266,6 +266,15 @@ def test_a_blocked_job_waits_for_the_retry_of_the_earlier_one(diary: Diary) -> N
     assert diary.bench.status(waiting) == "blocked"
 
 
+def test_blocked_jobs_that_must_wait_on_keep_no_later_one_waiting(diary: Diary) -> None:
+    blocked(diary, "long", overlap="queue_one")
+    stored(diary).update(active=False)
+    running, waiting = blocked(diary, "short", overlap="queue_one")
+    diary.bench.close(running)
+    assert unblock(diary.bench.db, limit=1) == 1
+    assert diary.bench.status(waiting) == "pending"
+
+
 def test_an_unblocked_job_still_waits_for_its_jitter(diary: Diary) -> None:
     running, waiting = blocked(diary, "s", overlap="queue_one")
     diary.bench.close(running)
