@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from jobs.domain.recurrence.bounds import TICK
-from jobs.domain.recurrence.catch_up import CAP, CatchUp, due_occurrences
+from jobs.domain.recurrence.catch_up import CAP, CatchUp, Due, due_occurrences
 from jobs.domain.recurrence.plain import PlainRule, rule_from
 
 
@@ -33,7 +33,7 @@ class Step:
     left_out: datetime | None = None
     """The one that a person asked to skip."""
     missed: int = 0
-    """Others that were due, counted up to 100."""
+    """Others that were due and leave no record of their own, counted up to 100."""
     missed_more: bool = False
     reached: datetime | None = None
     """What `last_occurrence_at` is from now on; None: nothing was due."""
@@ -54,4 +54,10 @@ def advance(timing: Timing, now: datetime) -> Step:
     due = due_occurrences(rule, planned - TICK, now, timing.catch_up, timing.catch_up_cap, planned=planned)
     left_out = planned if timing.skip_next and due.reached is not None else None
     made = tuple(at for at in due.occurrences if at != left_out)
-    return Step(made, left_out, due.skipped, due.skipped_more, due.reached, due.next_at)
+    return Step(made, left_out, _missed(due, left_out), due.skipped_more, due.reached, due.next_at)
+
+
+def _missed(due: Due, left_out: datetime | None) -> int:
+    """Without those that are recorded one by one: what a person asked to skip, and the newest if all were too late."""
+    recorded = {left_out, None if due.occurrences else due.reached} - {None, *due.occurrences}
+    return due.skipped if due.skipped_more else due.skipped - len(recorded)

@@ -11,7 +11,7 @@ from jobs.engine.hints import hint_due
 from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
 from jobs.store.database import Database, database
-from jobs.store.prune import prune
+from jobs.store.prune import prune, prune_occurrences
 from jobs.store.reclaim import overdue, reclaim, tell_lost
 from jobs.store.workers import forget_silent
 
@@ -89,12 +89,15 @@ class Housekeeper:
                 logger.warning("%s", line)
 
     def _prune(self, db: Database) -> None:
+        keep, limit = self._options.keep, self._options.history_limit
+        self._in_batches("ended jobs", lambda: prune(db, keep, history_limit=limit))
+        self._in_batches("occurrences", lambda: prune_occurrences(db))
+        if not self.loop.stopping:
+            self._pruned_at = time.monotonic()
+
+    def _in_batches(self, what: str, prune_some: Callable[[], int]) -> None:
         total = 0
-        while not self.loop.stopping:
-            deleted = prune(db, self._options.keep, history_limit=self._options.history_limit)
-            if not deleted:
-                self._pruned_at = time.monotonic()
-                break
+        while not self.loop.stopping and (deleted := prune_some()):
             total += deleted
         if total:
-            logger.info("pruned %s ended jobs", total)
+            logger.info("pruned %s %s", total, what)

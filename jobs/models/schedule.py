@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any, ClassVar
 
@@ -172,15 +173,18 @@ class Schedule(models.Model):
 
     def clean(self) -> None:
         """Raises ValidationError with every mistake at its field; that the queue is declared is the doors' to say."""
-        if self.interval_seconds is not None and self.anchor_at is None:
-            self.anchor_at = (self.start_at or datetime.now(timezone.utc)).replace(microsecond=0)
+        plain = self.plain_rule
+        if plain.interval_seconds is not None and plain.anchor_at is None:
+            # As `save()` will fill it in, which knows the database.
+            using = self._state.db or router.db_for_write(type(self), instance=self)
+            plain = replace(plain, anchor_at=self.start_at or database_now(using))
         wrong = mistakes(self.task, self.factory, self.arguments, self.options)
         try:
             checked_text(self.name, "name", 200)
         except InvalidOption as error:
             wrong["name"] = str(error)
         try:
-            rule_from(self.plain_rule)
+            rule_from(plain)
         except InvalidRule as error:
             wrong[_PARTS.get(error.part, "expression")] = str(error)
         if wrong:
@@ -195,7 +199,7 @@ class Schedule(models.Model):
         unchanged = stored["timing"] == stored["planned_rule"]
         if self.is_paused(now):
             if self.next_run_at is not None:
-                self._write(row, next_run_at=None)
+                self._write(row, next_run_at=None, problem="", problem_since=None)
             return
         if unchanged and (self.next_run_at is not None or self.is_exhausted or self.problem):
             return

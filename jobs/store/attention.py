@@ -67,7 +67,8 @@ def stands(db: Database, schedule: DueSchedule) -> bool:
 def _wanting(db: Database) -> str:
     """Paused, and not parked yet; or due, edited, not planned yet, or just out of a pause."""
     return f"""
-        CASE WHEN NOT active OR retired OR COALESCE(paused_until > {db.now}, false) THEN next_run_at IS NOT NULL
+        CASE WHEN NOT active OR retired OR COALESCE(paused_until > {db.now}, false)
+             THEN next_run_at IS NOT NULL OR COALESCE(paused_until <= {db.now}, false)
              ELSE COALESCE(next_run_at <= {db.now}, false) OR paused_until IS NOT NULL
                   OR planned_rule <> ({TIMING_SQL})
                   OR (next_run_at IS NULL AND NOT is_exhausted AND problem = '')

@@ -67,10 +67,21 @@ def fire(
 
 
 def park(db: Database, schedule: DueSchedule) -> bool:
-    """A paused one has no next instant: when it is resumed, it starts over from then."""
+    """A paused one has no next instant: when it is resumed, it starts over from then.
+
+    What went wrong with its last occurrence is over as well: a problem without a next instant would be a rule that
+    cannot be computed, and wait for an edit. Nor does a pause that ended while it was stopped say when to start over.
+    """
     with db.transaction():
         return stands(db, schedule) and bool(
-            db.execute("UPDATE jobs_schedule SET next_run_at = NULL WHERE id = %(id)s", id=schedule.id)
+            db.execute(
+                f"""
+                UPDATE jobs_schedule SET next_run_at = NULL, problem = '', problem_since = NULL,
+                       paused_until = CASE WHEN paused_until > {db.now} THEN paused_until END
+                WHERE id = %(id)s
+                """,
+                id=schedule.id,
+            )
         )
 
 

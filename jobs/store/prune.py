@@ -1,4 +1,4 @@
-"""Delete ended jobs that are past their retention."""
+"""Delete what is past its retention."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from jobs.domain.status import TERMINAL, Status
 from jobs.store.database import Database
 
 _TERMINAL = "(" + ", ".join(f"'{status}'" for status in TERMINAL) + ")"
+OCCURRENCES_KEPT = 200
+"""Per schedule."""
 _COLD = (
     ("jobs_failure", "attempt_id IN (SELECT id FROM jobs_attempt WHERE job_id {ids})"),
     ("jobs_attemptlog", "attempt_id IN (SELECT id FROM jobs_attempt WHERE job_id {ids})"),
@@ -35,6 +37,30 @@ def prune(db: Database, keep: Mapping[Status, timedelta], *, history_limit: int 
             if ids:
                 return _delete(db, ids)
     return 0
+
+
+def prune_occurrences(db: Database, *, kept: int = OCCURRENCES_KEPT, batch: int = 500) -> int:
+    """How many occurrences one batch deleted: call again until it is 0. All but the newest ones of each schedule.
+
+    Skips rows that others hold. The schedule's own row remembers its last instant, so none of them fires again.
+    """
+    with db.transaction():
+        rows = db.rows(
+            f"""
+            WITH schedule AS {db.materialized} (
+                SELECT id, (
+                    SELECT planned_at FROM jobs_occurrence WHERE schedule_id = jobs_schedule.id
+                    ORDER BY planned_at DESC LIMIT 1 OFFSET {kept - 1}
+                ) AS kept_from
+                FROM jobs_schedule
+            )
+            SELECT old.id FROM schedule
+            JOIN jobs_occurrence AS old ON old.schedule_id = schedule.id AND old.planned_at < schedule.kept_from
+            ORDER BY old.id LIMIT {batch} {_lock_for_delete(db)}
+            """
+        )
+        ids = [row[0] for row in rows]
+        return db.execute(f"DELETE FROM jobs_occurrence WHERE id {db.members('ids')}", ids=ids) if ids else 0
 
 
 def _lock_for_delete(db: Database) -> str:

@@ -13,16 +13,25 @@ _BLOCKED = legal_from(Status.BLOCKED, to=Status.PENDING)
 _BLOCKED = legal_from(Status.BLOCKED, to=Status.SCHEDULED)
 _UNFINISHED = "(" + ", ".join(f"'{status}'" for status in (*WAITING, Status.RUNNING)) + ")"
 
+_NONE_EARLIER = f"""
+    NOT EXISTS (
+        SELECT 1 FROM jobs_job AS earlier
+        WHERE earlier.schedule_id = jobs_job.schedule_id AND earlier.id < jobs_job.id
+          AND earlier.status IN {_UNFINISHED}
+    )
+"""
+
 
 def unblock(db: Database, *, limit: int = 1000, actor: str = "scheduler") -> int:
     """How many jobs may run now. Level-triggered: it may run at any time, any number of times.
 
-    Locks the blocked jobs, skipping held ones, then reads in a new statement whether an earlier one is unfinished.
+    Locks the blocked jobs of which none earlier is unfinished, skipping held ones, then reads that once more, in a
+    statement of its own: one that was read before the lock may have changed since.
     """
     with db.transaction():
         blocked = db.rows(
             f"""
-            SELECT id FROM jobs_job WHERE status IN {_BLOCKED} AND schedule_id IS NOT NULL
+            SELECT id FROM jobs_job WHERE status IN {_BLOCKED} AND schedule_id IS NOT NULL AND {_NONE_EARLIER}
             ORDER BY id LIMIT {limit} {db.lock}
             """
         )
@@ -32,11 +41,7 @@ def unblock(db: Database, *, limit: int = 1000, actor: str = "scheduler") -> int
             f"""
             UPDATE jobs_job SET status = CASE WHEN run_at > {db.now} THEN 'scheduled' ELSE 'pending' END,
                    status_changed_at = {db.now}
-            WHERE id {db.members("ids")} AND status IN {_BLOCKED} AND NOT EXISTS (
-                SELECT 1 FROM jobs_job AS earlier
-                WHERE earlier.schedule_id = jobs_job.schedule_id AND earlier.id < jobs_job.id
-                  AND earlier.status IN {_UNFINISHED}
-            )
+            WHERE id {db.members("ids")} AND status IN {_BLOCKED} AND {_NONE_EARLIER}
             RETURNING id, task, status, status_changed_at
             """,
             ids=[row[0] for row in blocked],

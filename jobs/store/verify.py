@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jobs.store import verify_schedules
 from jobs.store.database import Database
 
 SHOWN = 100
@@ -13,14 +14,23 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class Violation:
+    """What breaks a promise: a job, one of its attempts, a schedule, or a job of a schedule."""
+
     promise: str
-    job_id: int
-    attempt_id: int | None
-    """None when the promise is about the job alone."""
+    job_id: int | None = None
+    attempt_id: int | None = None
+    schedule_id: int | None = None
+
+    def __str__(self) -> str:
+        parts = {"schedule": self.schedule_id, "job": self.job_id, "attempt": self.attempt_id}
+        return ", ".join(f"{kind} {number}" for kind, number in parts.items() if number is not None)
 
 
-_ATTEMPT = "FROM jobs_attempt AS attempt JOIN jobs_job AS job ON job.id = attempt.job_id"
-_JOB = "FROM jobs_job AS job"
+# Job, attempt and schedule, then where they are from.
+_ATTEMPT = (
+    "SELECT job.id, attempt.id, NULL FROM jobs_attempt AS attempt JOIN jobs_job AS job ON job.id = attempt.job_id"
+)
+_JOB = "SELECT job.id, NULL, NULL FROM jobs_job AS job"
 _WAITING = "('blocked', 'scheduled', 'pending', 'retry_wait')"
 _TERMINAL = "('completed', 'failed', 'timed_out', 'cancelled')"
 
@@ -112,7 +122,7 @@ _BROKEN = {
 
 
 LEASE_OVER = "no open attempt's lease is long over"
-PROMISES = (*_BROKEN, LEASE_OVER)
+PROMISES = (*_BROKEN, *verify_schedules.BROKEN, LEASE_OVER)
 
 
 def verify(db: Database, *, overdue_seconds: float) -> Iterator[Violation]:
@@ -122,12 +132,9 @@ def verify(db: Database, *, overdue_seconds: float) -> Iterator[Violation]:
     scheduler runs, nobody does, and that is what the violation says.
     """
     late = f"attempt.outcome = 'running' AND attempt.lease_until < {db.later('%(age)s')}"
-    broken = {**_BROKEN, LEASE_OVER: (_ATTEMPT, late)}
+    broken = {**_BROKEN, **verify_schedules.BROKEN, LEASE_OVER: (_ATTEMPT, late)}
     for promise, (source, condition) in broken.items():
-        attempt = "attempt.id" if source is _ATTEMPT else "NULL"
         parameters = {"age": -overdue_seconds} if "%(age)s" in condition else {}
-        rows = db.rows(
-            f"SELECT job.id, {attempt} {source} WHERE {condition} ORDER BY job.id LIMIT {SHOWN}", **parameters
-        )
-        for job_id, attempt_id in rows:
-            yield Violation(promise, job_id, attempt_id)
+        rows = db.rows(f"{source} WHERE {condition} ORDER BY 1, 2, 3 LIMIT {SHOWN}", **parameters)
+        for job_id, attempt_id, schedule_id in rows:
+            yield Violation(promise, job_id, attempt_id, schedule_id)

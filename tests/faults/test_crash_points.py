@@ -226,7 +226,7 @@ def stored(bench: Bench, queue: str) -> list[list[Any]]:
 
 
 def violations(bench: Bench, overdue_seconds: float) -> list[str]:
-    return [f"job {one.job_id}: {one.promise}" for one in verify(bench.db, overdue_seconds=overdue_seconds)]
+    return [f"{one}: {one.promise}" for one in verify(bench.db, overdue_seconds=overdue_seconds)]
 
 
 def recover(bench: Bench) -> None:

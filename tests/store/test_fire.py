@@ -10,6 +10,7 @@ from django.db import connections
 
 from jobs.domain.status import Status
 from jobs.models import Job, Occurrence, Schedule
+from jobs.store.attention import attend
 from jobs.store.explain import Surroundings, explain
 from jobs.store.unblock import cancel_previous, unblock
 from tests.support.schedules import Diary
@@ -67,7 +68,10 @@ def test_a_late_occurrence_is_skipped_with_its_reason_where_nothing_is_caught_up
     diary.turn(3600 + 61)
     assert diary.round() == 0
     skipped = Occurrence.objects.using(diary.alias).get()
-    assert (skipped.outcome, skipped.reason) == ("skipped", "it was too late")
+    assert (skipped.outcome, skipped.reason, skipped.missed) == ("skipped", "it was too late", 0)
+    diary.turn(2 * 3600)
+    assert diary.round() == 0
+    assert Schedule.objects.using(diary.alias).get().missed == 1
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "retry_wait"])
@@ -146,6 +150,41 @@ def test_a_pause_with_an_end_is_no_downtime(diary: Diary) -> None:
     assert schedule.next_run_at == NOON + timedelta(seconds=660)
 
 
+@pytest.mark.parametrize("stopped", [{"active": False}, {"retired": True}], ids=str)
+def test_the_end_of_a_pause_is_no_start_for_one_that_was_stopped_meanwhile(
+    diary: Diary, stopped: dict[str, bool]
+) -> None:
+    diary.schedule(interval_seconds=60)
+    rows = Schedule.objects.using(diary.alias)
+    rows.update(paused_until=NOON + timedelta(seconds=100), **stopped)
+    for _ in range(3):
+        assert diary.round() == 0
+        diary.turn(100)
+    assert attend(diary.bench.db).due == ()
+    rows.update(active=True, retired=False)
+    assert diary.round() == diary.round() == 0
+    assert rows.get().next_run_at == NOON + timedelta(seconds=360)
+
+
+@pytest.mark.parametrize("by", ["update", "save"])
+def test_one_whose_last_job_could_not_be_made_goes_on_after_a_pause(diary: Diary, by: str) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    diary.turn(60)
+    assert diary.fire_nothing("its task is gone") == 1
+    rows = Schedule.objects.using(diary.alias)
+    for active in (False, True):
+        if by == "update":
+            rows.update(active=active)
+        else:
+            schedule.active = active
+            diary.save(schedule)
+        diary.round()
+        diary.turn(30)
+    schedule.refresh_from_db()
+    assert schedule.next_run_at == NOON + timedelta(seconds=120)
+    assert diary.round() == 1
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_an_edit_by_update_is_noticed_and_the_old_rule_fires_no_more(diary: Diary, paused: bool) -> None:
     schedule = diary.schedule(interval_seconds=60)
@@ -192,6 +231,17 @@ def test_a_person_may_skip_the_next_one(diary: Diary) -> None:
     assert schedule.occurrences.using(diary.alias).get().reason == "skipped by ann"
     diary.turn(60)
     assert diary.round() == 1
+
+
+def test_one_that_a_person_skipped_is_not_counted_as_missed_as_well(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(skip_next=True)
+    diary.turn(180)
+    assert diary.fire() == [NOON + timedelta(seconds=180)]
+    schedule.refresh_from_db()
+    assert (schedule.missed, schedule.skip_next) == (1, False)
+    skipped = schedule.occurrences.using(diary.alias).get(outcome="skipped")
+    assert (skipped.planned_at, skipped.reason) == (NOON + timedelta(seconds=60), "skipped")
 
 
 @pytest.mark.parametrize("jump", [3600, 86_400, -3600, -86_400])
@@ -250,3 +300,20 @@ def test_a_schedule_may_be_deleted_by_sql(diary: Diary) -> None:
     diary.turn(60)
     assert diary.round() == 0
     assert Job.objects.using(diary.alias).count() == 1
+
+
+def test_a_hundred_runs_of_a_long_job_do_not_drift(diary: Diary) -> None:
+    """Each look is late, and each job takes 45 of the 60 seconds: neither adds up."""
+    diary.schedule(interval_seconds=60)
+    started = []
+    for _ in range(100):
+        next_in = attend(diary.bench.db).next_in
+        assert next_in is not None
+        diary.turn(next_in + 0.3)
+        assert diary.round() == 1
+        (claimed,) = diary.bench.claim()
+        started.append(diary.now)
+        diary.turn(45)
+        diary.bench.close(claimed)
+    drifts = [at - (NOON + timedelta(seconds=60 * n)) for n, at in enumerate(started, 1)]
+    assert max(drifts) == min(drifts) == timedelta(seconds=0.3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -12,13 +13,15 @@ from jobs import discovery
 from jobs.domain.failure import system_failure
 from jobs.domain.status import AttemptOutcome, Status
 from jobs.management.commands.jobs import Command
+from jobs.models import Job, Occurrence, Schedule
 from jobs.store.cancel import cancel
 from jobs.store.extend import begin
 from jobs.store.reclaim import overdue, reclaim
 from jobs.store.release import release
 from jobs.store.requeue import requeue
-from jobs.store.verify import PROMISES, SHOWN, verify
-from tests.support.store import Bench
+from jobs.store.verify import PROMISES, SHOWN, Violation, verify
+from tests.support.schedules import Diary
+from tests.support.store import START, Bench
 
 FAILURE = system_failure("ValueError", "boom")
 
@@ -70,8 +73,21 @@ def failed(bench: Bench) -> int:
     return claimed.job_id
 
 
+def fired(bench: Bench) -> int:
+    """The job of a schedule that has fired once."""
+    name = f"s{Schedule.objects.using(bench.alias).count()}"
+    diary = Diary(bench.alias, bench)
+    diary.schedule(name=name, interval_seconds=60, overlap="allow")
+    diary.turn(60)
+    diary.round()
+    newest: int = Job.objects.using(bench.alias).latest("id").pk
+    return newest
+
+
 ATTEMPT = "UPDATE jobs_attempt SET {} WHERE job_id = %(id)s"
 JOB = "UPDATE jobs_job SET {} WHERE id = %(id)s"
+SCHEDULE = "UPDATE jobs_schedule SET {} WHERE id = (SELECT schedule_id FROM jobs_job WHERE id = %(id)s)"
+OCCURRENCE = "UPDATE jobs_occurrence SET {} WHERE job_id = %(id)s"
 SECOND = """
     INSERT INTO jobs_attempt (job_id, number, worker_id, worker_name, outcome, claimed_at, lease_until, ended_at)
     SELECT job_id, {}, worker_id, '', outcome, claimed_at, lease_until, ended_at FROM jobs_attempt
@@ -114,6 +130,23 @@ FABRICATED: dict[str, tuple[Callable[[Bench], int], list[str]]] = {
         lambda bench: bench.submit().job_id,
         ["DELETE FROM jobs_payload WHERE job_id = %(id)s"],
     ),
+    "a schedule that may fire has a next instant": (fired, [SCHEDULE.format("next_run_at = NULL")]),
+    "a finished schedule has no next instant": (fired, [SCHEDULE.format("is_exhausted = true")]),
+    "a schedule's next instant is after its last one": (fired, [SCHEDULE.format("next_run_at = last_occurrence_at")]),
+    "a schedule remembers every instant that made a job": (fired, [SCHEDULE.format("last_occurrence_at = NULL")]),
+    "an occurrence that was made names its own job": (fired, [OCCURRENCE.format("job_id = NULL")]),
+    "a planned instant makes at most one job": (
+        fired,
+        [
+            # Of its predecessor's schedule and instant, with an occurrence that agrees.
+            """
+            UPDATE jobs_job SET schedule_id = (SELECT schedule_id FROM jobs_job WHERE id = %(id)s - 1),
+                   scheduled_for = (SELECT scheduled_for FROM jobs_job WHERE id = %(id)s - 1)
+            WHERE id = %(id)s
+            """,
+            "DELETE FROM jobs_occurrence WHERE job_id = %(id)s",
+        ],
+    ),
     "no open attempt's lease is long over": (running, [ATTEMPT.format("lease_until = '2027-03-01 11:00:00+00:00'")]),
 }
 
@@ -127,8 +160,11 @@ def test_a_broken_promise_is_found_with_its_job(bench: Bench, promise: str) -> N
     for statement in harm:
         bench.db.execute(statement, id=job_id)
     found = list(verify(bench.db, overdue_seconds=60.0))
-    assert [(one.promise, one.job_id) for one in found] == [(promise, job_id)]
-    assert job_id != unharmed
+    assert [one.promise for one in found] == [promise]
+    if found[0].job_id is None:
+        assert found[0].schedule_id == Schedule.objects.using(bench.alias).order_by("id").last().pk
+    else:
+        assert found[0].job_id == job_id != unharmed
 
 
 def test_a_job_that_went_through_everything_breaks_none(bench: Bench) -> None:
@@ -151,6 +187,32 @@ def test_a_job_that_went_through_everything_breaks_none(bench: Bench) -> None:
     assert broken(bench) == []
     requeue(bench.db, [once.job_id, timed_out.job_id, cancelled.job_id, done.job_id])
     assert broken(bench) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"active": False}, {"retired": True}, {"paused_until": START}, {"problem": "x"}, {"interval_seconds": 7}],
+    ids=str,
+)
+def test_a_schedule_that_may_not_fire_needs_no_next_instant(bench: Bench, changes: dict[str, Any]) -> None:
+    fired(bench)
+    Schedule.objects.using(bench.alias).update(next_run_at=None, **changes)
+    assert broken(bench) == []
+
+
+def test_a_made_occurrence_of_another_schedules_job_is_found_and_one_whose_job_was_pruned_is_not(bench: Bench) -> None:
+    first, second = fired(bench), fired(bench)
+    Occurrence.objects.using(bench.alias).filter(job_id=second).update(job_id=first)
+    assert broken(bench) == ["an occurrence that was made names its own job"]
+    Occurrence.objects.using(bench.alias).filter(job_id=first).update(job_id=first - 1)
+    assert broken(bench) == []
+
+
+def test_a_violation_says_what_breaks_the_promise() -> None:
+    assert str(Violation("x", 1)) == "job 1"
+    assert str(Violation("x", 1, 2)) == "job 1, attempt 2"
+    assert str(Violation("x", schedule_id=3)) == "schedule 3"
+    assert str(Violation("x", 1, schedule_id=3)) == "schedule 3, job 1"
 
 
 def test_at_most_a_hundred_violations_of_a_promise_are_named(bench: Bench) -> None:

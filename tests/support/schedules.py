@@ -15,6 +15,7 @@ from jobs.domain.status import TERMINAL
 from jobs.models import Schedule
 from jobs.models import schedule as schedule_module
 from jobs.store.attention import attend
+from jobs.store.database import Database
 from jobs.store.fire import fire, flag, park
 from jobs.store.prune import prune
 from jobs.store.submit import Submission
@@ -25,8 +26,8 @@ from tests.support.store import Bench
 class Diary:
     """A bench with schedules: `round()` is what a planner does, without its thread."""
 
-    def __init__(self, alias: str) -> None:
-        self.bench = Bench(alias)
+    def __init__(self, alias: str, bench: Bench | None = None) -> None:
+        self.bench = bench or Bench(alias)
         self.alias = alias
 
     @property
@@ -53,23 +54,16 @@ class Diary:
 
     def fire(self) -> list[datetime]:
         """The planned instants of the jobs that were made."""
-        made: list[datetime] = []
+        return [at for _, at in fire_due(self.bench.db)]
+
+    def fire_nothing(self, problem: str) -> int:
+        """How many schedules were moved on although their jobs could not be made."""
+        fired = 0
         for schedule in attend(self.bench.db).due:
-            try:
-                if schedule.paused:
-                    park(self.bench.db, schedule)
-                    continue
-                step = advance(schedule.timing, self.now)
-                rule = rule_from(schedule.timing.rule)
-            except InvalidRule as error:
-                flag(self.bench.db, schedule, str(error))
-                continue
-            wanted: dict[datetime, Submission | str] = {
-                at: replace(submission(schedule.task), run_at=rule.run_at(at, schedule.name)) for at in step.occurrences
-            }
-            fired = fire(self.bench.db, schedule, step, wanted, actor="planner")
-            made += fired.jobs if fired else []
-        return made
+            step = advance(schedule.timing, self.now)
+            reasons = dict.fromkeys(step.occurrences, problem)
+            fired += fire(self.bench.db, schedule, step, reasons, problem=problem, actor="planner") is not None
+        return fired
 
     def finish_all(self) -> None:
         unblock(self.bench.db)
@@ -80,6 +74,28 @@ class Diary:
         self.turn(0.000001)
         while prune(self.bench.db, dict.fromkeys(TERMINAL, timedelta(0))):
             pass
+
+
+def fire_due(db: Database) -> list[tuple[int, datetime]]:
+    """One look of a planner at the instant of `db`: schedule and planned instant of each job that was made."""
+    assert db.instant is not None
+    made: list[tuple[int, datetime]] = []
+    for schedule in attend(db).due:
+        try:
+            if schedule.paused:
+                park(db, schedule)
+                continue
+            step = advance(schedule.timing, db.instant)
+            rule = rule_from(schedule.timing.rule)
+        except InvalidRule as error:
+            flag(db, schedule, str(error))
+            continue
+        wanted: dict[datetime, Submission | str] = {
+            at: replace(submission(schedule.task), run_at=rule.run_at(at, schedule.name)) for at in step.occurrences
+        }
+        fired = fire(db, schedule, step, wanted, actor="planner")
+        made += [(schedule.id, at) for at in fired.jobs] if fired else []
+    return made
 
 
 def submission(task: str) -> Submission:

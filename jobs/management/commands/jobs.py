@@ -25,8 +25,7 @@ class Command(BaseCommand):
         # Two sweeps of a scheduler, and time for the statement itself.
         for one in verify(database(settings.DATABASE), overdue_seconds=2 * settings.RENEW + 5):
             found += 1
-            where = f"job {one.job_id}" if one.attempt_id is None else f"job {one.job_id}, attempt {one.attempt_id}"
-            self.stdout.write(self.style.ERROR(f"{where}: broken: {one.promise}"))
+            self.stdout.write(self.style.ERROR(f"{one}: broken: {one.promise}"))
         if found:
             raise CommandError(f"{found} violation{'s' * (found > 1)}", returncode=1)
         self.stdout.write("Every promise holds.")
