@@ -198,8 +198,8 @@ class Schedule(models.Model):
         now = database_now(using)
         unchanged = stored["timing"] == stored["planned_rule"]
         if self.is_paused(now):
-            if self.next_run_at is not None:
-                self._write(row, next_run_at=None, problem="", problem_since=None)
+            if self.next_run_at is not None or not unchanged:
+                self._write(row, next_run_at=None, planned_rule=stored["timing"], problem="", problem_since=None)
             return
         if unchanged and (self.next_run_at is not None or self.is_exhausted or self.problem):
             return

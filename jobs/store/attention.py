@@ -69,6 +69,7 @@ def _wanting(db: Database) -> str:
     return f"""
         CASE WHEN NOT active OR retired OR COALESCE(paused_until > {db.now}, false)
              THEN next_run_at IS NOT NULL OR COALESCE(paused_until <= {db.now}, false)
+                  OR planned_rule <> ({TIMING_SQL})
              ELSE COALESCE(next_run_at <= {db.now}, false) OR paused_until IS NOT NULL
                   OR planned_rule <> ({TIMING_SQL})
                   OR (next_run_at IS NULL AND NOT is_exhausted AND problem = '')

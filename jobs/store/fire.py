@@ -71,12 +71,14 @@ def park(db: Database, schedule: DueSchedule) -> bool:
 
     What went wrong with its last occurrence is over as well: a problem without a next instant would be a rule that
     cannot be computed, and wait for an edit. Nor does a pause that ended while it was stopped say when to start over.
+    An edit during a pause takes effect now: at the end of the pause it is the rule.
     """
     with db.transaction():
         return stands(db, schedule) and bool(
             db.execute(
                 f"""
-                UPDATE jobs_schedule SET next_run_at = NULL, problem = '', problem_since = NULL,
+                UPDATE jobs_schedule SET next_run_at = NULL, planned_rule = {TIMING_SQL}, problem = '',
+                       problem_since = NULL,
                        paused_until = CASE WHEN paused_until > {db.now} THEN paused_until END
                 WHERE id = %(id)s
                 """,

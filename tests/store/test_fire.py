@@ -317,3 +317,15 @@ def test_a_hundred_runs_of_a_long_job_do_not_drift(diary: Diary) -> None:
         diary.bench.close(claimed)
     drifts = [at - (NOON + timedelta(seconds=60 * n)) for n, at in enumerate(started, 1)]
     assert max(drifts) == min(drifts) == timedelta(seconds=0.3)
+
+
+def test_an_edit_during_a_pause_counts_from_then_on(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(paused_until=NOON + timedelta(seconds=600))
+    diary.round()
+    Schedule.objects.using(diary.alias).update(interval_seconds=3600)
+    diary.round()
+    diary.turn(3700)  # nobody looked between the end of the pause and now
+    diary.round()
+    diary.round()
+    assert [one.planned_at for one in schedule.occurrences.using(diary.alias).all()] == [NOON + timedelta(seconds=3600)]
