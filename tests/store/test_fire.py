@@ -125,6 +125,9 @@ def test_the_jobs_of_one_catch_up_run_one_after_the_other(diary: Diary) -> None:
     states = list(Job.objects.using(diary.alias).order_by("id").values_list("status", flat=True))
     assert states == ["pending", "blocked", "blocked"]
     assert cancel_previous(diary.bench.db, actor="x") == 0  # they do not suppress each other
+    for _ in range(2):
+        diary.bench.close(diary.bench.claim()[0])
+        assert unblock(diary.bench.db) == 1
 
 
 def test_nothing_fires_after_a_pause_and_resuming_waits_for_the_next_instant(diary: Diary) -> None:
