@@ -44,11 +44,12 @@ class Step:
 def advance(timing: Timing, now: datetime) -> Step:
     """What is due at `now`, and when to look again. Raises InvalidRule."""
     rule = rule_from(timing.rule)
-    dealt_with = max((at for at in (timing.last_occurrence_at, timing.not_before) if at is not None), default=None)
+    resumed = None if timing.not_before is None else timing.not_before - TICK  # at its very end a pause is over
+    dealt_with = max((at for at in (timing.last_occurrence_at, resumed) if at is not None), default=None)
     planned = timing.planned_at
     if planned is None or (dealt_with is not None and planned <= dealt_with):
         # Nothing was promised: not even what is due at this very instant, unless a pause has ended meanwhile.
-        since = now if timing.not_before is None else timing.not_before
+        since = now if resumed is None else resumed
         return Step(next_at=rule.next_after(since if dealt_with is None else max(since, dealt_with)))
     # Whatever lies before the planned instant was dealt with when it was planned.
     due = due_occurrences(rule, planned - TICK, now, timing.catch_up, timing.catch_up_cap, planned=planned)

@@ -85,19 +85,27 @@ class Planner:
     def _attend_to(self, db: Database, schedule: DueSchedule, now: datetime) -> bool:
         """Whether its row was written. Whatever one schedule does, the next one is attended to."""
         try:
-            if schedule.paused:
-                return park(db, schedule)
-            return self._fire(db, schedule, now)
+            return park(db, schedule) if schedule.paused else self._fire(db, schedule, now)
+        except InvalidRule as error:
+            flagged = flag(db, schedule, first_line(str(error)))
+            if flagged:
+                logger.error("%s cannot be computed, and waits for an edit: %s", schedule, error)
+            return flagged
         except Exception as error:
-            if not isinstance(error, InvalidRule) and not is_about_the_data(error):
+            if not is_about_the_data(error):
                 raise
-            return self._flag(db, schedule, error)
+            return self._skip(db, schedule, now, first_line(str(error)))
 
-    def _flag(self, db: Database, schedule: DueSchedule, error: Exception) -> bool:
-        flagged = flag(db, schedule, first_line(str(error)))
-        if flagged:
-            logger.error("%s cannot be computed, and waits for an edit: %s", schedule, error)
-        return flagged
+    def _skip(self, db: Database, schedule: DueSchedule, now: datetime, why: str) -> bool:
+        """The database refuses the job's row: no job this time."""
+        step = advance(schedule.timing, now)
+        problem = f"the database refused its job: {why}"
+        fired = fire(
+            db, schedule, step, dict.fromkeys(step.occurrences, problem), problem=problem, actor=self._options.name
+        )
+        self._factories.take_off(schedule)
+        logger.error("%s: %s", schedule, problem)
+        return fired is not None
 
     def _fire(self, db: Database, schedule: DueSchedule, now: datetime) -> bool:
         wish = self._wish(schedule, advance(schedule.timing, now), now)

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 
 import jobs
 from jobs import Context, factory, recurring
@@ -181,6 +181,26 @@ def test_while_the_database_refuses_a_factory_is_not_asked_again(
     assert len(asked) == 1
     assert caplog.text.count("read-only") == 1  # rate-limited, and without a traceback
     assert "Traceback" not in caplog.text
+
+
+def test_a_job_that_the_database_refuses_is_skipped_with_the_reason(
+    live_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(db: Any, schedule: Any, step: Any, wanted: Any, **options: Any) -> Any:
+        if schedule.name == "bad" and any(not isinstance(one, str) for one in wanted.values()):
+            raise DataError("invalid input")
+        return fire(db, schedule, step, wanted, **options)
+
+    monkeypatch.setattr(planner, "fire", refusing)
+    for name in ("bad", "good"):
+        jobs.schedule_recurring(tasks.add, every=3600, args=[1], name=name)
+        make_due(live_database, name)
+    with running():
+        wait_until(lambda: len(jobs_of(live_database, "good")) == 1, timeout=10)
+        skipped = Occurrence.objects.using(live_database).filter(schedule__name="bad")
+        wait_until(lambda: [row.reason for row in skipped] == ["the database refused its job: invalid input"])
+    bad = Schedule.objects.using(live_database).get(name="bad")
+    assert bad.next_run_at is not None and "invalid input" in bad.problem
 
 
 def test_one_that_waits_for_an_earlier_job_runs_when_that_has_ended(live_database: str) -> None:

@@ -145,7 +145,7 @@ def test_nothing_fires_after_a_pause_and_resuming_waits_for_the_next_instant(dia
 
 def test_a_pause_with_an_end_is_no_downtime(diary: Diary) -> None:
     schedule = diary.schedule(interval_seconds=60)
-    Schedule.objects.using(diary.alias).update(paused_until=NOON + timedelta(seconds=600), paused_by="ann")
+    Schedule.objects.using(diary.alias).update(paused_until=NOON + timedelta(seconds=601), paused_by="ann")
     diary.turn(630)  # nobody looked meanwhile
     assert diary.round() == 0
     schedule.refresh_from_db()
@@ -332,3 +332,12 @@ def test_an_edit_during_a_pause_counts_from_then_on(diary: Diary) -> None:
     diary.round()
     diary.round()
     assert [one.planned_at for one in schedule.occurrences.using(diary.alias).all()] == [NOON + timedelta(seconds=3600)]
+
+
+def test_an_instant_at_the_very_end_of_a_pause_fires(diary: Diary) -> None:
+    schedule = diary.schedule(interval_seconds=60)
+    Schedule.objects.using(diary.alias).update(paused_until=NOON + timedelta(seconds=120))
+    diary.turn(125)
+    diary.round()
+    diary.round()
+    assert [one.planned_at for one in schedule.occurrences.using(diary.alias).all()] == [NOON + timedelta(seconds=120)]
