@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from jobs.domain.status import TERMINAL, Status
-from jobs.store.database import Database
+from jobs.store.database import Database, Rows
 
 _TERMINAL = "(" + ", ".join(f"'{status}'" for status in TERMINAL) + ")"
 OCCURRENCES_KEPT = 200
@@ -40,7 +40,8 @@ def prune(db: Database, keep: Mapping[Status, timedelta], *, history_limit: int 
 
 
 def prune_occurrences(db: Database, *, kept: int = OCCURRENCES_KEPT, batch: int = 500) -> int:
-    """How many occurrences one batch deleted: call again until it is 0. All but the newest ones of each schedule.
+    """How many occurrences one batch deleted: call again until it is 0. All but the newest ones of each schedule, and
+    all of schedules that were deleted by SQL.
 
     Skips rows that others hold. The schedule's own row remembers its last instant, so none of them fires again.
     """
@@ -59,8 +60,18 @@ def prune_occurrences(db: Database, *, kept: int = OCCURRENCES_KEPT, batch: int 
             ORDER BY old.id LIMIT {batch} {_lock_for_delete(db)}
             """
         )
-        ids = [row[0] for row in rows]
+        ids = [row[0] for row in rows or _of_deleted_schedules(db, batch)]
         return db.execute(f"DELETE FROM jobs_occurrence WHERE id {db.members('ids')}", ids=ids) if ids else 0
+
+
+def _of_deleted_schedules(db: Database, batch: int) -> Rows:
+    return db.rows(
+        f"""
+        SELECT id FROM jobs_occurrence
+        WHERE NOT EXISTS (SELECT 1 FROM jobs_schedule WHERE jobs_schedule.id = schedule_id)
+        ORDER BY id LIMIT {batch} {_lock_for_delete(db)}
+        """
+    )
 
 
 def _lock_for_delete(db: Database) -> str:

@@ -32,6 +32,7 @@ _ATTEMPT = (
 )
 _JOB = "SELECT job.id, NULL, NULL FROM jobs_job AS job"
 _WAITING = "('blocked', 'scheduled', 'pending', 'retry_wait')"
+_UNFINISHED = "('blocked', 'scheduled', 'pending', 'retry_wait', 'running')"
 _TERMINAL = "('completed', 'failed', 'timed_out', 'cancelled')"
 
 # Promise, then what to select from and where it is broken.
@@ -85,6 +86,11 @@ _BROKEN = {
         _JOB,
         f"job.status IN {_TERMINAL} AND job.unique_slot IS NOT NULL",
     ),
+    "an unfinished job holds its unique key": (
+        _JOB,
+        f"""job.status IN {_UNFINISHED} AND job.unique_key IS NOT NULL AND NOT job.unique_until_started
+            AND COALESCE(job.unique_slot <> job.unique_key, true)""",
+    ),
     "no job waits that somebody asked to stop": (
         _JOB,
         f"job.status IN {_WAITING} AND job.cancel_requested_at IS NOT NULL",
@@ -122,7 +128,8 @@ _BROKEN = {
 
 
 LEASE_OVER = "no open attempt's lease is long over"
-PROMISES = (*_BROKEN, *verify_schedules.BROKEN, LEASE_OVER)
+BLOCKED = "a blocked job waits for an earlier one of its schedule"
+PROMISES = (*_BROKEN, *verify_schedules.BROKEN, LEASE_OVER, BLOCKED)
 
 
 def verify(db: Database, *, overdue_seconds: float) -> Iterator[Violation]:
@@ -132,7 +139,12 @@ def verify(db: Database, *, overdue_seconds: float) -> Iterator[Violation]:
     scheduler runs, nobody does, and that is what the violation says.
     """
     late = f"attempt.outcome = 'running' AND attempt.lease_until < {db.later('%(age)s')}"
-    broken = {**_BROKEN, **verify_schedules.BROKEN, LEASE_OVER: (_ATTEMPT, late)}
+    # When the earlier one has ended, a planner lets it go at its next look.
+    stuck = f"""job.status = 'blocked' AND NOT EXISTS (
+        SELECT 1 FROM jobs_job AS earlier WHERE earlier.schedule_id = job.schedule_id AND earlier.id < job.id
+        AND (earlier.status IN {_UNFINISHED} OR earlier.ended_at > {db.later("%(age)s")})
+    )"""
+    broken = {**_BROKEN, **verify_schedules.BROKEN, LEASE_OVER: (_ATTEMPT, late), BLOCKED: (_JOB, stuck)}
     for promise, (source, condition) in broken.items():
         parameters = {"age": -overdue_seconds} if "%(age)s" in condition else {}
         rows = db.rows(f"{source} WHERE {condition} ORDER BY 1, 2, 3 LIMIT {SHOWN}", **parameters)

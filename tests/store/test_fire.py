@@ -12,6 +12,7 @@ from jobs.domain.status import Status
 from jobs.models import Job, Occurrence, Schedule
 from jobs.store.attention import attend
 from jobs.store.explain import Surroundings, explain
+from jobs.store.prune import prune_occurrences
 from jobs.store.unblock import cancel_previous, unblock
 from tests.support.schedules import Diary
 
@@ -300,6 +301,7 @@ def test_a_schedule_may_be_deleted_by_sql(diary: Diary) -> None:
     diary.round()
     with connections[diary.alias].cursor() as cursor:
         cursor.execute("DELETE FROM jobs_schedule WHERE id = %s", [schedule.pk])
+    assert (prune_occurrences(diary.bench.db), prune_occurrences(diary.bench.db)) == (1, 0)
     diary.turn(60)
     assert diary.round() == 0
     assert Job.objects.using(diary.alias).count() == 1

@@ -111,6 +111,14 @@ FABRICATED: dict[str, tuple[Callable[[Bench], int], list[str]]] = {
     ),
     "an ended job has its end, and no other has": (completed, [JOB.format("ended_at = NULL")]),
     "an ended job holds no unique key": (completed, [JOB.format("unique_slot = 'key'")]),
+    "an unfinished job holds its unique key": (
+        lambda bench: bench.submit(unique_key=f"key {Job.objects.using(bench.alias).count()}").job_id,
+        [JOB.format("unique_slot = NULL")],
+    ),
+    "a blocked job waits for an earlier one of its schedule": (
+        lambda bench: bench.submit().job_id,
+        [JOB.format("status = 'blocked'")],
+    ),
     "no job waits that somebody asked to stop": (
         lambda bench: bench.submit().job_id,
         [JOB.format("cancel_requested_at = submitted_at")],
