@@ -27,9 +27,16 @@ def sync_declared(*, force: bool = False) -> bool:
     newer one is being added.
     """
     alias = jobs_settings().DATABASE
-    declared = {one.name: (definition, one) for definition, one in _declarations()}
+    declared: dict[str, tuple[TaskDefinition, Declaration]] = {}
+    for definition, one in _declarations():
+        first, _ = declared.setdefault(one.name, (definition, one))
+        if first is not definition:
+            logger.error(
+                "tasks %s and %s declare a schedule %r: the first counts", first.name, definition.name, one.name
+            )
     if discovery.failed:
-        logger.warning("schedules declared in code are left as they are: %s cannot be imported", *discovery.failed)
+        names = ", ".join(discovery.failed)
+        logger.warning("schedules declared in code are left as they are: %s cannot be imported", names)
         return False
     mine = digest((definition.name, one) for definition, one in declared.values())
     db = database(alias)
@@ -37,14 +44,16 @@ def sync_declared(*, force: bool = False) -> bool:
         db.let_in_one("jobs_release")
         if not _is_newest(alias, mine, force):
             return False
-        rows = {row.name: row for row in Schedule.objects.using(alias).select_for_update().order_by("id")}
+        rows = {row.name: row for row in Schedule.objects.using(alias).order_by("id")}
         for name, (definition, one) in declared.items():
             _bring_into_line(alias, rows.get(name), definition, one)
         for name, row in rows.items():
             if row.declared and not row.retired and name not in declared:
+                if not _lock(alias, row):
+                    continue
                 row.retired = True
                 row.save(using=alias)
-                logger.info("schedule %r is no longer declared: it fires no more", name)
+                logger.warning("schedule %r is no longer declared by this code: it fires no more", name)
     return True
 
 
@@ -56,13 +65,14 @@ def _declarations() -> list[tuple[TaskDefinition, Declaration]]:
 def _is_newest(alias: str, mine: str, force: bool) -> bool:
     releases = Release.objects.using(alias)
     newest = releases.order_by("-id").first()
-    if newest is None and mine == digest([]):
-        return False  # nobody has ever declared anything
     if newest is not None and newest.declarations == mine:
         return True
     known = releases.filter(declarations=mine).first()
     if known is not None and not force:
-        logger.info("a newer release declares its schedules otherwise: this process leaves them as they are")
+        logger.warning(
+            "a newer release declares its schedules otherwise: this process leaves them as they are. "
+            "If this is the one that counts, run: python manage.py schedules sync --force"
+        )
         return False
     if known is not None:
         known.delete()
@@ -86,10 +96,18 @@ def _bring_into_line(alias: str, row: Schedule | None, definition: TaskDefinitio
         logger.error("schedule %r cannot be stored as it is declared: %s", declared.name, error)
         return
     row.declared, row.retired = True, False
-    if before != _content(row):
+    if before != _content(row) and (is_new or _lock(alias, row)):
         row.save(using=alias)
         logger.info("schedule %r is %s: %s", row.name, "new" if is_new else "changed", row.describe())
 
 
 def _content(row: Schedule) -> tuple[object, ...]:
     return tuple(getattr(row, field.attname) for field in row._meta.concrete_fields)
+
+
+def _lock(alias: str, row: Schedule) -> bool:
+    """Whether nobody holds it: a scheduler must not wait for a person to start."""
+    if Schedule.objects.using(alias).select_for_update(skip_locked=True).filter(pk=row.pk).exists():
+        return True
+    logger.warning("schedule %r is held by a transaction: it is brought into line when a scheduler starts", row.name)
+    return False

@@ -10,10 +10,10 @@ from typing import Any
 
 from django.conf import settings as django_settings
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from jobs.conf import jobs_settings
-from jobs.domain.declaration import Declaration, cron_rule, declaration, every_rule
+from jobs.domain.declaration import Declaration, cron_rule, declaration, every_rule, refuse_submit_options
 from jobs.domain.due_schedule import DueSchedule
 from jobs.domain.errors import InvalidOption, JobsError, NotStorable, ScheduleNotFound
 from jobs.domain.factories import Factory, factories
@@ -65,13 +65,25 @@ def schedule_recurring(
     definition = registry.get(made_by.task) if made_by else definition_of(task_or_factory)
     declared = declaration(rule, name=name or (made_by or definition).name, args=args, kwargs=kwargs, **rule_options)
     declared = replace(declared, options=dict(options or {}))
-    known = Schedule.objects.using(_alias()).filter(name=declared.name).first()
-    if known is not None and known.declared:
+    refuse_submit_options(declared.options)
+    try:
+        with transaction.atomic(using=_alias()):
+            _store(declared, definition, made_by)
+    except IntegrityError:  # somebody else has just made it, and has committed
+        with transaction.atomic(using=_alias()):
+            _store(declared, definition, made_by)
+    return declared.name
+
+
+def _store(declared: Declaration, definition: TaskDefinition, made_by: Factory | None) -> None:
+    """Locks the row of that name, so that a pause that was committed just before is kept."""
+    row = Schedule.objects.using(_alias()).select_for_update().filter(name=declared.name).first()
+    if row is not None and row.declared and not row.retired:
         raise InvalidOption(f"schedule {declared.name!r} is declared in code: change it there, or give another name")
-    row = known or Schedule(name=declared.name)
+    row = row or Schedule(name=declared.name)
+    row.declared = row.retired = False
     fill(row, definition, declared, made_by)
     row.save(using=_alias())
-    return row.name
 
 
 def cancel_recurring(name: str) -> bool:
@@ -142,6 +154,7 @@ def submission_of(
 ) -> Submission | None:
     """Raises TaskNotFound, InvalidOption, InvalidArguments, QueueNotDeclared, and whatever a factory raises."""
     definition = registry.get(task)
+    refuse_submit_options(options)
     submitter: Submitter[Any] = Submitter(definition)
     submitter = submitter.using(**options) if options else submitter
     if factory_name:
@@ -182,6 +195,8 @@ def definition_of(task: Any) -> TaskDefinition:
     definition = getattr(getattr(task, "_submitter", task), "definition", None)
     if not isinstance(definition, TaskDefinition):
         raise InvalidOption(f"{shown(task)} is no task: give one that @job made, a job class, or a factory")
+    if isinstance(task, Submitter) and task.has_options:
+        raise InvalidOption(f"{definition.name}: give a schedule's job options as options={{...}}, not by using(...)")
     return definition
 
 

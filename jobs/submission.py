@@ -52,6 +52,11 @@ class Submitter(Generic[P]):
     def name(self) -> str:
         return self.definition.name
 
+    @property
+    def has_options(self) -> bool:
+        """Whether `using(...)` said anything."""
+        return self._options is not self.definition.options or self._submitted != SubmitOptions()
+
     def using(self, **options: Any) -> Submitter[P]:
         """The same task with other options: those of `@job`, plus `run_at` or `delay`, `deadline`, `expires_at`,
         `unique_key`, `unique_scope`, `tags` and `meta`. Raises InvalidOption."""

@@ -26,6 +26,7 @@ from jobs.store.extend import begin, note_progress
 from jobs.store.pick import Lane
 from jobs.store.promote import expire, promote
 from jobs.store.record import record
+from jobs.store.unblock import unblock
 
 
 @dataclass(slots=True)
@@ -57,6 +58,8 @@ def run_jobs(*, now: datetime | None = None, max_jobs: int | None = None, queues
         expire(db)
         promote(db)
         claimed = _claim_next(db, owner, served)
+        if claimed is None and unblock(db):
+            continue
         if claimed is None:
             break
         served.sort(key=lambda queue: queue == claimed.queue)

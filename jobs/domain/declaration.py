@@ -17,7 +17,11 @@ from jobs.domain.recurrence.overlap import Overlap
 from jobs.domain.text import shown
 
 MAX_NAME = 200
-NOT_OF_A_SCHEDULE = ("run_at", "delay", "deadline", "expires_at")
+NOT_OF_A_SCHEDULE = {
+    **dict.fromkeys(("run_at", "delay", "deadline", "expires_at"), "its rule says when its jobs are due"),
+    **dict.fromkeys(("unique_key", "unique_scope"), "its overlap says what happens beside an earlier job"),
+}
+"""Options that belong to single submissions, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,13 @@ class Declaration:
         }
 
 
+def refuse_submit_options(options: Mapping[str, Any]) -> None:
+    """Raises InvalidOption."""
+    for name in options:
+        if name in NOT_OF_A_SCHEDULE:
+            raise InvalidOption(f"{name} cannot be an option of a schedule: {NOT_OF_A_SCHEDULE[name]}")
+
+
 def declaration(
     rule: PlainRule,
     *,
@@ -62,9 +73,7 @@ def declaration(
     **options: Any,
 ) -> Declaration:
     """Checked, but for the job options and the arguments, which the task knows. Raises InvalidOption."""
-    for wrong in NOT_OF_A_SCHEDULE:
-        if wrong in options:
-            raise InvalidOption(f"{wrong} cannot be an option of a schedule: its rule says when its jobs are due")
+    refuse_submit_options(options)
     if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
         raise InvalidOption(f"args={shown(args)}: give a list or a tuple")
     return Declaration(

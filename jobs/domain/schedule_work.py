@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.domain.declaration import NOT_OF_A_SCHEDULE
+from jobs.domain.declaration import refuse_submit_options
 from jobs.domain.errors import InvalidArguments, InvalidOption, TaskNotFound
 from jobs.domain.factories import factories
 from jobs.domain.options import submission
@@ -53,14 +53,11 @@ def _of_options(definition: TaskDefinition, options: object) -> Iterator[tuple[s
     if not isinstance(options, dict):
         yield "options", 'give an object, as in {"queue": "mail"}'
         return
-    for name in options:
-        if name in NOT_OF_A_SCHEDULE:
-            yield "options", f"{name} cannot be an option of a schedule: its rule says when its jobs are due"
-            return
     given: dict[str, Any] = {name: value for name, value in options.items() if name != "use_tz"}
     try:
         if len(given) < len(options):
             raise InvalidOption("a submission has no option 'use_tz'")
+        refuse_submit_options(given)
         submission(definition.options, **given)
     except InvalidOption as error:
         yield "options", str(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -12,6 +13,8 @@ from django.db import connections
 from jobs.domain.due_schedule import DueSchedule
 
 AT_ONCE = 4
+PATIENCE = 60.0
+"""Seconds after which a call that does not return counts no more: it holds up its own schedule only."""
 
 Answer = TypeVar("Answer")
 
@@ -19,6 +22,7 @@ Answer = TypeVar("Answer")
 @dataclass(slots=True)
 class _Call(Generic[Answer]):
     schedule: DueSchedule
+    began_at: float
     answer: Answer | None = None
 
 
@@ -39,9 +43,10 @@ class FactoryCalls(Generic[Answer]):
             if call is not None and (call.answer is None or call.schedule.row == schedule.row):
                 return call.answer
             self._calls.pop(schedule.id, None)
-            if sum(one.answer is None for one in self._calls.values()) >= AT_ONCE:
+            now = time.monotonic()
+            if sum(one.answer is None and now - one.began_at < PATIENCE for one in self._calls.values()) >= AT_ONCE:
                 return None
-            call = self._calls[schedule.id] = _Call(schedule)
+            call = self._calls[schedule.id] = _Call(schedule, now)
         name = f"jobs-factory-{schedule.id}"
         threading.Thread(target=self._call, args=(call, ask), name=name, daemon=True).start()
         return None

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from django.db import DatabaseError
+
 from jobs.domain.advance import Step, advance
 from jobs.domain.due_schedule import DueSchedule
-from jobs.domain.errors import InvalidRule, TaskNotFound
-from jobs.domain.recurrence import rule_from
+from jobs.domain.errors import InvalidRule, JobsError
+from jobs.domain.recurrence import PlainRule, rule_from
 from jobs.domain.text import class_path, first_line
 from jobs.engine.factory_calls import FactoryCalls
 from jobs.engine.hints import hint_due
@@ -20,7 +23,7 @@ from jobs.engine.recorder import is_about_the_data
 from jobs.engine.tz_watch import TzWatch
 from jobs.store.attention import attend
 from jobs.store.database import Database, database
-from jobs.store.fire import Fired, fire, flag, park
+from jobs.store.fire import Fired, fire, flag, flag_unreadable, park
 from jobs.store.submit import Submission
 from jobs.store.unblock import cancel_previous, unblock
 
@@ -30,7 +33,9 @@ SHORTEST_SLEEP = 0.02
 BLOCKED_POLL = 0.5
 """Seconds between two looks while a job waits for the end of an earlier one of its schedule."""
 UNKNOWN_TASK_PATIENCE = 60.0
-"""Seconds that an occurrence whose task is unknown here is left to processes that may know it."""
+"""Seconds that an occurrence whose job cannot be made here is left to processes that may know its task."""
+TRY_AGAIN_AFTER = 60.0
+"""Seconds until a rule that could not be computed is tried again: it may have been this host's time zone data."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,7 @@ class Planner:
         self._options = options
         self._tz_watch = TzWatch(options)
         self.loop = Loop("planner", self._work, prepare=prepare)
+        self._troubled: dict[int, tuple[PlainRule | None, float]] = {}
         self._factories: FactoryCalls[Wish] = FactoryCalls(answered=self.loop.wake)
 
     def start(self) -> None:
@@ -70,6 +76,9 @@ class Planner:
             if self.loop.stopping:
                 return 0.0
             moved |= self._attend_to(db, schedule, seen.now)
+        for schedule_id, why in seen.unreadable.items():
+            if self._is_new_trouble(schedule_id, None) and flag_unreadable(db, schedule_id, why):
+                logger.error("schedule %s cannot be read, and waits for an edit: %s", schedule_id, why)
         if seen.holds_jobs:
             cancel_previous(db, actor=self._options.name)
             if unblock(db, actor=self._options.name):
@@ -86,15 +95,29 @@ class Planner:
         """Whether its row was written. Whatever one schedule does, the next one is attended to."""
         try:
             return park(db, schedule) if schedule.paused else self._fire(db, schedule, now)
-        except InvalidRule as error:
-            flagged = flag(db, schedule, first_line(str(error)))
-            if flagged:
-                logger.error("%s cannot be computed, and waits for an edit: %s", schedule, error)
-            return flagged
-        except Exception as error:
+        except DatabaseError as error:
             if not is_about_the_data(error):
                 raise
             return self._skip(db, schedule, now, first_line(str(error)))
+        except Exception as error:  # noqa: BLE001 - a rule that only SQL can write may fail in any way
+            return self._flag(db, schedule, error)
+
+    def _flag(self, db: Database, schedule: DueSchedule, error: Exception) -> bool:
+        if not self._is_new_trouble(schedule.id, schedule.timing.rule):
+            return False
+        why = str(error) if isinstance(error, InvalidRule) else f"{type(error).__name__}: {error}"
+        flagged = flag(db, schedule, first_line(why))
+        if flagged:
+            logger.error("%s cannot be computed, and is tried again now and then: %s", schedule, why)
+        return flagged
+
+    def _is_new_trouble(self, schedule_id: int, rule: PlainRule | None) -> bool:
+        """Whether it is the first time in a while that this rule fails."""
+        known, until = self._troubled.get(schedule_id, (None, 0.0))
+        if known == rule and time.monotonic() < until:
+            return False
+        self._troubled[schedule_id] = (rule, time.monotonic() + TRY_AGAIN_AFTER)
+        return True
 
     def _skip(self, db: Database, schedule: DueSchedule, now: datetime, why: str) -> bool:
         """The database refuses the job's row: no job this time."""
@@ -141,8 +164,9 @@ class Planner:
                 else:
                     delayed_to = rule_from(schedule.timing.rule).run_at(at, schedule.name)
                     wish.jobs[at] = replace(made, run_at=delayed_to)
-            except TaskNotFound as error:
-                is_new = (now - at).total_seconds() < UNKNOWN_TASK_PATIENCE
+            except JobsError as error:
+                # Not found, not declared, not fitting here: another release's process may know better.
+                is_new = (now - (schedule.timing.planned_at or at)).total_seconds() < UNKNOWN_TASK_PATIENCE
                 wish.problem = None if is_new else str(error)
                 wish.jobs[at] = str(error)
             except BaseException as error:  # a factory is project code, and one that exits is one that failed

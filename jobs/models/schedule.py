@@ -23,11 +23,22 @@ from jobs.domain.recurrence.overlap import Overlap
 from jobs.domain.schedule_work import mistakes
 from jobs.models.choices import CATCH_UP_CHOICES, OCCURRENCE_CHOICES, OVERLAP_CHOICES
 
-TIMING_SQL = " || '|' || ".join(
-    f"COALESCE(CAST({column} AS text), '')"
-    for column in ("expression", "timezone", "interval_seconds", "anchor_at", "start_at", "end_at")
-)
-"""One text of all that the instants depend on, so that an edit by any route is noticed."""
+
+def timing_sql(vendor: str) -> str:
+    """One text of all that the instants depend on, so that an edit by any route is noticed.
+
+    Instants as seconds on PostgreSQL, whose texts of them depend on the session's time zone.
+    """
+    instants = ("anchor_at", "start_at", "end_at")
+    told = [
+        f"EXTRACT(EPOCH FROM {column})" if vendor == "postgresql" and column in instants else column
+        for column in ("expression", "timezone", "interval_seconds", *instants)
+    ]
+    return " || '|' || ".join(f"COALESCE(CAST({column} AS text), '')" for column in told)
+
+
+EDITED = "the rule was edited"
+"""Why there is no job of an occurrence that was due, and not made yet."""
 
 ENGINE_OWNED = (
     "next_run_at",
@@ -95,7 +106,7 @@ class Schedule(models.Model):
     next_run_at = models.DateTimeField(_("next"), null=True, blank=True, default=None, db_default=None)
     last_occurrence_at = models.DateTimeField(_("last"), null=True, blank=True, default=None, db_default=None)
     planned_rule = models.TextField(default="", blank=True, db_default="", editable=False)
-    """`TIMING_SQL` when `next_run_at` was computed."""
+    """`timing_sql` when `next_run_at` was computed."""
     is_exhausted = models.BooleanField(_("finished"), default=False, db_default=False, editable=False)
     problem = models.CharField(_("problem"), max_length=500, blank=True, default="", db_default="", editable=False)
     problem_since = models.DateTimeField(null=True, blank=True, default=None, db_default=None, editable=False)
@@ -187,12 +198,16 @@ class Schedule(models.Model):
             rule_from(plain)
         except InvalidRule as error:
             wrong[_PARTS.get(error.part, "expression")] = str(error)
+        except (OverflowError, TypeError, ValueError):
+            wrong["start_at"] = "the rule leaves the calendar: its instants are from 1970 to 9000"
         if wrong:
             raise ValidationError(dict(wrong))
 
     def _plan(self, using: str) -> None:
         row = Schedule.objects.using(using).filter(pk=self.pk)
-        stored = row.annotate(timing=RawSQL(TIMING_SQL, [])).values(*ENGINE_OWNED, "timing").get()
+        stored = (
+            row.annotate(timing=RawSQL(timing_sql(connections[using].vendor), [])).values(*ENGINE_OWNED, "timing").get()
+        )
         for name in ENGINE_OWNED:
             setattr(self, name, stored[name])
         now = database_now(using)
@@ -201,12 +216,16 @@ class Schedule(models.Model):
             if self.next_run_at is not None or not unchanged:
                 self._write(row, next_run_at=None, planned_rule=stored["timing"], problem="", problem_since=None)
             return
-        if unchanged and (self.next_run_at is not None or self.is_exhausted or self.problem):
+        if unchanged and (self.next_run_at is not None or self.is_exhausted):
             return
+        if self.next_run_at is not None and self.next_run_at <= now:
+            skipped = {"outcome": "skipped", "reason": EDITED}
+            of_this = Occurrence.objects.using(using)
+            of_this.get_or_create(schedule=self, planned_at=self.next_run_at, defaults=skipped)
         try:
             since = max(at for at in (now, self.last_occurrence_at) if at is not None)
             next_at, problem = self.rule.next_after(since), ""
-        except InvalidRule as error:
+        except (InvalidRule, OverflowError, TypeError, ValueError) as error:
             next_at, problem = None, str(error)[:500]
         self._write(
             row,

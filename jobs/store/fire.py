@@ -10,14 +10,13 @@ from jobs.domain.advance import Step
 from jobs.domain.due_schedule import DueSchedule
 from jobs.domain.recurrence.overlap import Overlap, OverlapDecision, judge_overlap
 from jobs.domain.status import WAITING, Status
-from jobs.models.schedule import TIMING_SQL
+from jobs.models.schedule import EDITED, timing_sql
 from jobs.store.attention import stands
 from jobs.store.database import Database
 from jobs.store.submit import Submission, submit
 
 _UNFINISHED = "(" + ", ".join(f"'{status}'" for status in (*WAITING, Status.RUNNING)) + ")"
 OVERLAPS = "an earlier job of the schedule has not ended"
-EDITED = "the rule was edited"
 
 
 @dataclass(slots=True)
@@ -73,12 +72,13 @@ def park(db: Database, schedule: DueSchedule) -> bool:
     cannot be computed, and wait for an edit. Nor does a pause that ended while it was stopped say when to start over.
     An edit during a pause takes effect now: at the end of the pause it is the rule.
     """
+    timing = timing_sql(db.connection.vendor)
     with db.transaction():
         return stands(db, schedule) and bool(
             db.execute(
                 f"""
-                UPDATE jobs_schedule SET next_run_at = NULL, planned_rule = {TIMING_SQL}, problem = '',
-                       problem_since = NULL,
+                UPDATE jobs_schedule SET next_run_at = NULL, planned_rule = {timing},
+                       problem = '', problem_since = NULL,
                        paused_until = CASE WHEN paused_until > {db.now} THEN paused_until END
                 WHERE id = %(id)s
                 """,
@@ -88,17 +88,25 @@ def park(db: Database, schedule: DueSchedule) -> bool:
 
 
 def flag(db: Database, schedule: DueSchedule, problem: str) -> bool:
-    """A rule that cannot be computed: it waits, with the reason, for the edit that mends it."""
+    """A rule that cannot be computed: it has no next instant, and a reason, until it can be."""
     with db.transaction():
-        return stands(db, schedule) and bool(
+        return stands(db, schedule) and flag_unreadable(db, schedule.id, problem)
+
+
+def flag_unreadable(db: Database, schedule_id: int, problem: str) -> bool:
+    """The same for a row that no schedule can be read from. Waits for nobody: a held row is left as it is."""
+    with db.transaction():
+        if not db.rows(f"SELECT id FROM jobs_schedule WHERE id = %(id)s {db.lock}", id=schedule_id):
+            return False
+        return bool(
             db.execute(
                 f"""
-                UPDATE jobs_schedule SET next_run_at = NULL, is_exhausted = false, planned_rule = {TIMING_SQL},
-                       problem = %(problem)s, problem_since = COALESCE(problem_since, {db.now}),
-                       paused_until = NULL
+                UPDATE jobs_schedule SET next_run_at = NULL, is_exhausted = false,
+                       planned_rule = {timing_sql(db.connection.vendor)}, problem = %(problem)s,
+                       problem_since = COALESCE(problem_since, {db.now}), paused_until = NULL
                 WHERE id = %(id)s
                 """,
-                id=schedule.id,
+                id=schedule_id,
                 problem=problem[:500],
             )
         )
@@ -177,7 +185,8 @@ def _move(db: Database, schedule: DueSchedule, step: Step, problem: str) -> None
     skipped = ", skip_next = false, skipped_by = ''" if step.left_out is not None else ""
     db.execute(
         f"""
-        UPDATE jobs_schedule SET next_run_at = %(next_at)s, is_exhausted = %(exhausted)s, planned_rule = {TIMING_SQL},
+        UPDATE jobs_schedule SET next_run_at = %(next_at)s, is_exhausted = %(exhausted)s,
+               planned_rule = {timing_sql(db.connection.vendor)},
                last_occurrence_at = COALESCE(%(reached)s, last_occurrence_at), missed = missed + %(missed)s,
                problem = %(problem)s,
                problem_since = CASE WHEN %(problem)s = '' THEN NULL ELSE COALESCE(problem_since, {db.now}) END

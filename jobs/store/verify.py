@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from jobs.models.schedule import timing_sql
 from jobs.store import verify_schedules
 from jobs.store.database import Database
 
@@ -147,6 +148,8 @@ def verify(db: Database, *, overdue_seconds: float) -> Iterator[Violation]:
     broken = {**_BROKEN, **verify_schedules.BROKEN, LEASE_OVER: (_ATTEMPT, late), BLOCKED: (_JOB, stuck)}
     for promise, (source, condition) in broken.items():
         parameters = {"age": -overdue_seconds} if "%(age)s" in condition else {}
+        if promise in verify_schedules.BROKEN:
+            condition = condition.replace("{timing}", timing_sql(db.connection.vendor))
         rows = db.rows(f"{source} WHERE {condition} ORDER BY 1, 2, 3 LIMIT {SHOWN}", **parameters)
         for job_id, attempt_id, schedule_id in rows:
             yield Violation(promise, job_id, attempt_id, schedule_id)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from jobs.models.schedule import TIMING_SQL
-
 # Job, attempt and schedule, then where they are from.
 _SCHEDULE = "SELECT NULL, NULL, schedule.id FROM jobs_schedule AS schedule"
 _OCCURRENCE = """
@@ -18,13 +16,13 @@ _JOB_OF_OCCURRENCE = """
     ) AS job
 """
 
-# Promise, then what to select from and where it is broken.
+# Promise, then what to select from and where it is broken; `{timing}` is the text of a rule.
 BROKEN = {
     # Whoever resumes a schedule past `save()` leaves it so until a scheduler's next look.
     "a schedule that may fire has a next instant": (
         _SCHEDULE,
-        f"""schedule.next_run_at IS NULL AND schedule.active AND NOT schedule.retired AND schedule.paused_until IS NULL
-            AND NOT schedule.is_exhausted AND schedule.problem = '' AND schedule.planned_rule = ({TIMING_SQL})""",
+        """schedule.next_run_at IS NULL AND schedule.active AND NOT schedule.retired AND schedule.paused_until IS NULL
+            AND NOT schedule.is_exhausted AND schedule.problem = '' AND schedule.planned_rule = ({timing})""",
     ),
     "a finished schedule has no next instant": (
         _SCHEDULE,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 from django.utils import timezone as django_timezone
 
 import jobs
@@ -236,9 +238,82 @@ def test_an_older_release_does_not_bring_back_what_a_newer_one_retired(database:
     assert row_of(database, "tests.report").retired
 
 
-def test_a_project_that_declares_nothing_writes_nothing(database: str) -> None:
-    assert not sync_declared()
-    assert not Release.objects.using(database).exists()
+def test_a_release_that_declares_nothing_is_a_release_too(database: str, release: Releases) -> None:
+    assert sync_declared()  # before the first schedule
+    release.declare(every(minutes=15))
+    assert sync_declared()
+    release.forget()
+    assert not sync_declared()  # the old one, started again
+    assert not row_of(database, "tests.report").retired
+    assert Release.objects.using(database).count() == 2
+
+
+def test_of_two_tasks_that_declare_one_name_the_first_counts(
+    database: str, release: Releases, caplog: pytest.LogCaptureFixture
+) -> None:
+    release.declare(every(minutes=15, name="same"), name="tests.other")
+    release.declare(every(minutes=30, name="same"))
+    sync_declared()
+    assert row_of(database, "same").task == "tests.other"
+    assert "tests.other and tests.report" in caplog.text
+
+
+def test_a_held_row_does_not_keep_a_scheduler_from_starting(live_database: str, release: Releases) -> None:
+    if live_database != "postgres":
+        pytest.skip("a holder holds SQLite's one writer")
+    release.declare(every(minutes=15))
+    sync_declared()
+    release.declare(every(minutes=30))
+    with transaction.atomic(using=live_database):
+        Schedule.objects.using(live_database).select_for_update().get(name="tests.report")
+        assert in_a_thread(sync_declared)
+    assert row_of(live_database, "tests.report").interval_seconds == 900
+    sync_declared()
+    assert row_of(live_database, "tests.report").interval_seconds == 1800
+
+
+def in_a_thread(function: Callable[[], bool]) -> bool:
+    with ThreadPoolExecutor(1) as pool:
+
+        def call() -> bool:
+            try:
+                return function()
+            finally:
+                connections.close_all()
+
+        return pool.submit(call).result(timeout=10)
+
+
+def test_a_name_that_is_no_longer_declared_may_be_used_by_a_person(database: str, release: Releases) -> None:
+    release.declare(every(minutes=15))
+    sync_declared()
+    release.declare(None)
+    sync_declared()
+    jobs.schedule_recurring("tests.report", every=60)
+    row = row_of(database, "tests.report")
+    assert (row.declared, row.retired, row.next_run_at is not None) == (False, False, True)
+
+
+def test_options_belong_into_the_schedule(database: str) -> None:
+    with pytest.raises(InvalidOption, match="options="):
+        jobs.schedule_recurring(tasks.add.using(priority=50), every=60, args=[1], name="s")
+    with pytest.raises(InvalidOption, match="overlap"):
+        jobs.schedule_recurring(tasks.add, every=60, args=[1], name="s", options={"unique_key": "k"})
+
+
+def test_a_flagged_rule_is_tried_again_when_it_is_saved(database: str) -> None:
+    jobs.schedule_recurring(tasks.add, every=60, args=[1], name="s")
+    Schedule.objects.using(database).update(next_run_at=None, problem="this host knew no such zone")
+    recurring.resume("s")
+    row = row_of(database, "s")
+    assert row.next_run_at is not None and not row.problem
+
+
+def test_an_edit_while_an_occurrence_is_due_says_why_that_was_not_made(database: str) -> None:
+    jobs.schedule_recurring(tasks.add, every=60, args=[1], name="s")
+    Schedule.objects.using(database).update(next_run_at=django_timezone.now() - timedelta(seconds=5))
+    jobs.schedule_recurring(tasks.add, every=3600, args=[1], name="s")
+    assert row_of(database, "s").occurrences.using(database).get().reason == "the rule was edited"
 
 
 def test_a_row_that_was_made_by_hand_is_not_taken_over(database: str, release: Releases) -> None:

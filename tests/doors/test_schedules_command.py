@@ -167,9 +167,6 @@ def test_sync_of_an_older_release_wants_force(database: str, report: None) -> No
 def test_sync_says_why_it_changed_nothing(database: str, report: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(discovery.failed, "shop.tasks", "ImportError: no")
     assert refusal("sync") == "nothing was changed: shop.tasks cannot be imported"
-    monkeypatch.delitem(discovery.failed, "shop.tasks")
-    monkeypatch.setattr("jobs.declared._declarations", list)
-    assert schedules("sync") == ["This code declares no schedules, and none were ever declared."]
 
 
 def test_a_database_that_cannot_be_used_is_one_line(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -343,3 +343,34 @@ def test_an_instant_at_the_very_end_of_a_pause_fires(diary: Diary) -> None:
     diary.round()
     diary.round()
     assert [one.planned_at for one in schedule.occurrences.using(diary.alias).all()] == [NOON + timedelta(seconds=120)]
+
+
+INFINITE = [
+    {"paused_until": "'infinity'"},
+    {"end_at": "'infinity'"},
+    {"start_at": "'-infinity'"},
+    {"next_run_at": "'-infinity'"},
+    {"next_run_at": "'0001-01-01 00:00:00+00'"},
+    {"end_at": "'20000-01-01 00:00:00+00'"},
+    {"last_occurrence_at": "'-infinity'"},
+]
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+@pytest.mark.parametrize("values", INFINITE, ids=str)
+def test_a_row_that_cannot_be_read_hurts_no_other(diary: Diary, values: dict[str, str]) -> None:
+    diary.schedule(name="bad", interval_seconds=60)
+    good = diary.schedule(name="good", interval_seconds=60)
+    (column, value) = next(iter(values.items()))
+    diary.bench.db.execute(f"UPDATE jobs_schedule SET {column} = {value} WHERE name = 'bad'")
+    diary.turn(60)
+    assert NOON + timedelta(seconds=60) in diary.fire()
+    assert Job.objects.using(diary.alias).filter(schedule_id=good.pk).exists()
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+def test_another_time_zone_of_the_session_is_no_edit(diary: Diary) -> None:
+    diary.schedule(interval_seconds=60, start_at=NOON)
+    diary.turn(60)
+    diary.bench.db.execute("SET LOCAL TimeZone = 'America/New_York'")
+    assert diary.round() == 1

@@ -67,7 +67,6 @@ def test_what_has_waited_longest_comes_first_and_the_next_instant_of_all_is_told
         {"active": False},
         {"retired": True},
         {"paused_until": NOON + timedelta(days=1)},
-        {"expression": "61 * * * *"},
         {"end_at": NOON + timedelta(seconds=1), "start_at": NOON},
     ],
     ids=str,
@@ -196,7 +195,7 @@ def test_a_rule_that_breaks_after_its_end_waits_for_an_edit_and_keeps_since_when
         row = stored(diary).get()
         assert (row.is_exhausted, row.paused_until) == (False, None)
         assert row.problem_since == NOON + timedelta(seconds=120)
-    assert attend(diary.bench.db).due == ()
+    assert len(attend(diary.bench.db).due) == 1  # it is tried again: the fault may have been a host's
 
 
 def test_a_wish_to_skip_the_next_one_outlives_an_edit(diary: Diary) -> None:

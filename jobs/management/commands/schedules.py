@@ -21,7 +21,7 @@ from jobs.domain.text import first_line
 from jobs.management.console_log import show_log
 from jobs.management.option_types import instant, preview_count
 from jobs.management.table import table
-from jobs.models import Release, Schedule
+from jobs.models import Schedule
 from jobs.models.schedule import database_now
 from jobs.schedule_words import by_two_clocks, clock, planned, state_of
 
@@ -112,8 +112,6 @@ class Command(BaseCommand):
         elif discovery.failed:
             names = ", ".join(discovery.failed)
             raise CommandError(f"nothing was changed: {names} cannot be imported", returncode=1)
-        elif not Release.objects.using(jobs_settings().DATABASE).exists():
-            self.stdout.write("This code declares no schedules, and none were ever declared.")
         else:
             raise CommandError(
                 "nothing was changed: a newer release declares its schedules otherwise; for a roll-back give --force",
