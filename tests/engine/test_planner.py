@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from django.db import DataError, OperationalError
+from django.db import DataError, OperationalError, transaction
 
 import jobs
 from jobs import Context, factory, recurring
@@ -238,3 +238,24 @@ def test_a_worker_of_the_other_role_plans_nothing(live_database: str) -> None:
         assert scheduler.join(10, due_only=True)
         wait_until(lambda: jobs.get(marker).status == "completed", timeout=10)
     assert Schedule.objects.using(live_database).get(name="s").next_run_at == at
+
+
+@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
+def test_a_due_schedule_that_somebody_holds_delays_no_other(live_database: str) -> None:
+    jobs.schedule_recurring(tasks.add, every=3600, args=[1], name="held")
+    jobs.schedule_recurring(tasks.add, every=1, args=[1], name="good", overlap="allow")
+    make_due(live_database, "held")
+    with transaction.atomic(using=live_database):
+        Schedule.objects.using(live_database).select_for_update().get(name="held")
+        with running(poll=5.0):
+            wait_until(lambda: len(jobs_of(live_database, "good")) >= 4, timeout=15)
+    planned = [row.scheduled_for for row in jobs_of(live_database, "good") if row.scheduled_for][:4]
+    assert [second - first for first, second in itertools.pairwise(planned)] == [timedelta(seconds=1)] * 3
+
+
+def test_a_task_that_is_gone_is_flagged_however_often_it_recurs(live_database: str, told: Any) -> None:
+    jobs.schedule_recurring(told, every=30, name="gone")
+    registry.remove("tests.told")
+    make_due(live_database, "gone", seconds_ago=planner.UNKNOWN_TASK_PATIENCE + 1)
+    with running():
+        wait_until(lambda: Schedule.objects.using(live_database).get(name="gone").problem, timeout=10)
