@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ from jobs.domain.context import Progress
 from jobs.domain.execution import Execution
 from jobs.domain.outcome import Failure, LogLine
 from jobs.domain.status import TERMINAL, AttemptOutcome, Status
-from jobs.models import Attempt, Job, Payload, Result
+from jobs.models import Attempt, Job, Occurrence, Payload, Result, Schedule, Worker
 from jobs.models import Failure as FailureRow
 from jobs.models.attempt import AttemptLog
 from jobs.store.cancel import cancel
@@ -31,6 +31,7 @@ from jobs.store.record import record
 from jobs.store.release import release
 from jobs.store.requeue import requeue
 from jobs.store.submit import submit
+from jobs.store.unblock import unblock
 from jobs.store.verify import verify
 from tests.support.store import Bench
 from tests.support.striking import Died, Points, striking
@@ -192,10 +193,20 @@ def test_a_verb_cut_off_at_any_point_leaves_all_of_it_or_nothing_and_the_rest_is
     live_database: str, scene: Callable[[Bench, str], Scene], error: type[BaseException]
 ) -> None:
     bench = Bench(live_database)
+    for _ in cut_at_each_point(bench, scene, error):
+        pass
+    recover(bench)
+
+
+def cut_at_each_point(
+    bench: Bench, scene: Callable[[Bench, str], Scene], error: type[BaseException]
+) -> Iterator[tuple[str, Scene]]:
+    """The scene in a queue of its own, first uncut, then cut off at each point that it passed."""
     uncut = Points()
     prepared = scene(bench, "uncut")
     prepared.act(striking(bench.db, uncut))
     assert len(uncut.passed) >= 2 and uncut.written
+    yield "uncut", prepared
     for number in range(1, len(uncut.passed) + 1):
         points = Points(number, error)
         queue = f"queue{number}"
@@ -213,16 +224,21 @@ def test_a_verb_cut_off_at_any_point_leaves_all_of_it_or_nothing_and_the_rest_is
         elif number == len(uncut.passed):
             assert stored(bench, queue) != before, where
         assert violations(bench, overdue_seconds=10_000) == [], where
-    recover(bench)
+        yield queue, prepared
 
 
 def stored(bench: Bench, queue: str) -> list[list[Any]]:
-    """Every row about the jobs of a queue."""
+    """Every row about the jobs of a queue, and about the schedule and the worker of its name."""
+    named = (
+        Schedule.objects.using(bench.alias).filter(name=queue),
+        Occurrence.objects.using(bench.alias).filter(schedule__name=queue).order_by("pk"),
+        Worker.objects.using(bench.alias).filter(name=queue),
+    )
     ids = Job.objects.using(bench.alias).filter(queue=queue).values("id")
     return [
         list(model.objects.using(bench.alias).filter(**{f"{key}__in": ids}).order_by("pk").values_list())
         for model, key in TABLES
-    ]
+    ] + [list(rows.values_list()) for rows in named]
 
 
 def violations(bench: Bench, overdue_seconds: float) -> list[str]:
@@ -241,6 +257,7 @@ def recover(bench: Bench) -> None:
         bench.turn(1000)
         expire(bench.db)
         promote(bench.db)
+        unblock(bench.db)
         for one in bench.claim(queues=queues):
             assert one.job_id not in asked, "a job that somebody asked to stop started again"
             bench.close(one)
