@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import jobs
 from jobs import RetryPolicy
 from jobs.domain.move import Move, listeners
 from jobs.domain.outcome import Failure
-from jobs.domain.status import TERMINAL, Status
+from jobs.domain.status import LEGAL_MOVES, TERMINAL, Status
 from jobs.models import Attempt, Job
 from jobs.store.cancel import cancel
 from jobs.store.database import Database, Rows, database
@@ -29,16 +30,31 @@ from tests.support.store import Bench
 BOOM = Failure("builtins.ValueError", "boom", "Traceback")
 EAGER = RetryPolicy(max_retries=100, base_delay=0, jitter=False)
 """A job that fails goes round and round between RUNNING and RETRY_WAIT."""
+HOW = ("ok", "value_error", "value_error")
+LEGAL = {(None, Status.PENDING), *((old, new) for old, new_ones in LEGAL_MOVES.items() for new in new_ones)}
+
+
+@contextmanager
+def hearing() -> Iterator[list[Move]]:
+    """Every move that this process makes."""
+    heard: list[Move] = []
+    listeners.add(heard.append)
+    try:
+        yield heard
+    finally:
+        listeners.remove(heard.append)
 
 
 def cancel_at_random(alias: str, count: int, rng: random.Random, *, processes: int = 0) -> None:
     calls = [tasks.misbehave, tasks.amisbehave] + [tasks.pmisbehave] * bool(processes)
     asked: set[int] = set()
-    with running(lease=60.0, processes=processes, claim_ahead=0.05) as scheduler:
+    with hearing() as moves, running(lease=60.0, processes=processes, claim_ahead=0.05) as scheduler:
         for start in range(0, count, 50):
             rows = jobs.enqueue_many(
                 [
-                    calls[number % len(calls)].using(retry=EAGER).bind(rng.choice(["ok", "value_error", "value_error"]))
+                    tasks.sleep_on_loop.bind(0.05)  # long enough to be stopped in its body
+                    if number % 7 == 0
+                    else calls[number % len(calls)].using(retry=EAGER).bind(rng.choice(HOW))
                     for number in range(min(50, count - start))
                 ]
             )
@@ -47,6 +63,9 @@ def cancel_at_random(alias: str, count: int, rng: random.Random, *, processes: i
                 if jobs.cancel(row):
                     asked.add(row.pk)
         assert scheduler.join(60), Counter(job.status for job in Job.objects.using(alias))
+    assert {(move.old, move.new) for move in moves} <= LEGAL
+    ends = Counter(move.job_id for move in moves if move.new in TERMINAL)
+    assert set(ends.values()) == {1} and len(ends) == count
     stored = Job.objects.using(alias)
     assert stored.exclude(status__in=[status.value for status in TERMINAL]).count() == 0
     by_status = Counter(stored.values_list("status", flat=True))
@@ -55,7 +74,8 @@ def cancel_at_random(alias: str, count: int, rng: random.Random, *, processes: i
     for one in stored.filter(pk__in=asked, cancel_requested_at__isnull=False).prefetch_related("runs"):
         starts = [run.claimed_at for run in one.runs.all() if run.claimed_at > one.cancel_requested_at]
         assert starts == [], f"job {one.pk} was claimed after its cancel"
-    assert not Attempt.objects.using(alias).filter(outcome="running").exists()
+    outcomes = Counter(Attempt.objects.using(alias).values_list("outcome", flat=True))
+    assert outcomes["cancelled"] and not outcomes["running"], outcomes
     assert list(verify(database(alias), overdue_seconds=0.0)) == []
 
 
@@ -99,10 +119,8 @@ def elsewhere(act: Callable[[], object]) -> None:
 
 @pytest.fixture
 def moves() -> Iterator[list[Move]]:
-    heard: list[Move] = []
-    listeners.add(heard.append)
-    yield heard
-    listeners.remove(heard.append)
+    with hearing() as heard:
+        yield heard
 
 
 @pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
