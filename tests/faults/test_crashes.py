@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from django.db.models import Max
+from django.db.models import Max, Q
+from django.utils import timezone
 
 import jobs
 from jobs import Status
@@ -31,7 +32,7 @@ def kill(process: ChildProcess) -> datetime:
     """With its whole process group; when that was."""
     below = [one.pid for one in process.descendants()]
     process.send(signal.SIGKILL, group=True)
-    at = datetime.now(timezone.utc)
+    at = timezone.now()
     process.wait()
     wait_until(lambda: all(no_process(pid) for pid in below), what="its child processes notice")
     return at
@@ -63,29 +64,37 @@ def test_jobs_of_a_killed_worker_run_again_in_time(live_database: str, kind: str
                     Worker.objects.using(live_database).filter(name="one").delete()
                 with scheduler(live_database, f"--name={name}", jobs=FAST):
                     if kind == "nobody yet":
-                        since = datetime.now(timezone.utc)
+                        since = timezone.now()
                     wait_until(lambda: all(jobs.get(one).status == Status.COMPLETED for one in rows))  # noqa: B023
         for one in rows:
             lost, done = Attempt.objects.using(live_database).filter(job_id=one.pk).order_by("number")
             assert (lost.outcome, done.outcome) == ("lost", "completed")
             assert lost.ended_at is not None and lost.ended_at - since < WITHIN
+            assert done.claimed_at - since < WITHIN
             assert (jobs.get(one).losses, jobs.get(one).failures) == (1, 0)
 
 
 @pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 def test_a_restart_under_the_same_name_before_the_lease_ends_keeps_nothing_alive(live_database: str) -> None:
     """Its heartbeats are the new process's: what the old one held is nobody's, also when its row is gone."""
-    with scheduler(live_database, "--name=one", jobs=FAST) as victim:
+    # Long enough that the second one has started before it ends, also on a busy machine.
+    patient = {**FAST, "LEASE": 10}
+    within = WITHIN + timedelta(seconds=patient["LEASE"] - FAST["LEASE"])
+    with scheduler(live_database, "--name=one", jobs=patient) as victim:
         rows = [task.enqueue("killed") for task in ONE_OF_EACH]
         wait_until(lambda: effects(live_database, "killed") == 3)
         killed_at = kill(victim)
-    with scheduler(live_database, "--name=one", jobs=FAST):
+    with scheduler(live_database, "--name=one", jobs=patient):
+        held = Attempt.objects.using(live_database).filter(outcome="running", lease_until__gt=timezone.now())
+        assert held.count() == 3, "the second one has started too late for this test"
         assert Worker.objects.using(live_database).filter(name="one").count() == 2
         Worker.objects.using(live_database).all().delete()
-        wait_until(lambda: all(jobs.get(one).status == Status.COMPLETED for one in rows))
+        wait_until(lambda: all(jobs.get(one).status == Status.COMPLETED for one in rows), timeout=40)
         wait_until(lambda: Worker.objects.using(live_database).exists(), what="its row is made anew")
-    last = Attempt.objects.using(live_database).filter(outcome="lost").aggregate(at=Max("ended_at"))["at"]
-    assert last - killed_at < WITHIN + timedelta(seconds=3)  # the restart itself takes its time
+    last = Attempt.objects.using(live_database).aggregate(
+        lost=Max("ended_at", filter=Q(outcome="lost")), again=Max("claimed_at", filter=Q(outcome="completed"))
+    )
+    assert last["lost"] - killed_at < within and last["again"] - killed_at < within
 
 
 POISON = {"thread": faulty.kill_own_process, "process": faulty.pkill_own_process}
@@ -127,6 +136,22 @@ def test_children_that_exit_with_any_code_cost_their_own_job_only(live_database:
         wait_until(lambda: all(jobs.get(row).is_finished for row in (*bad, *good)), timeout=60)
     assert [story_of(row) for row in bad] == [Story("failed", ["lost"], ["WorkerDied"])] * 2
     assert {(jobs.get(row).status, jobs.get(row).attempts) for row in good} == {("completed", 1)}
+
+
+@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
+def test_a_child_that_exits_beside_three_that_run_costs_these_nothing(live_database: str, tmp_path: Path) -> None:
+    until = tmp_path / "leave"
+    with scheduler(live_database, "--processes=4", jobs=FAST):
+        running = [tasks.hang_in_process.enqueue("beside", str(until)) for _ in range(3)]
+        wait_until(lambda: effects(live_database, "beside") == 3)
+        bad = faulty.pexit_own_process.using(max_lost=0).enqueue(3)
+        wait_until(lambda: jobs.get(bad).is_finished)
+        good = jobs.enqueue_many([tasks.padd.bind(n, 1) for n in range(100)])
+        wait_until(lambda: all(jobs.get(row).is_finished for row in good), timeout=60)
+        until.touch()
+        wait_until(lambda: all(jobs.get(row).is_finished for row in running))
+    assert story_of(bad) == Story("failed", ["lost"], ["WorkerDied"])
+    assert {(jobs.get(row).status, jobs.get(row).attempts) for row in (*running, *good)} == {("completed", 1)}
 
 
 @pytest.mark.parametrize("live_database", ["postgres"], indirect=True)

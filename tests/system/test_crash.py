@@ -24,6 +24,8 @@ from tests.support.waiting import wait_until
 SWEEP = FAST["RENEW"] + 0.01
 SLACK = 2.0
 """For a busy machine; the lease is longer."""
+PATIENT = {**FAST, "LEASE": 8}
+"""A lease that is not over when another process has started."""
 
 
 def start_one_of_each(alias: str, label: str = "victim", until: str = "") -> list[Job]:
@@ -54,6 +56,7 @@ def assert_run_again(alias: str, rows: list[Job], *, within: timedelta, since: d
         assert stored.execution == "process"
         assert lost.ended_at is not None
         assert lost.ended_at - since < within
+        assert done.claimed_at - since < within
     assert orphaned(alias) == 0
 
 
@@ -72,12 +75,14 @@ def test_jobs_of_a_killed_worker_are_run_again_by_another(live_database: str) ->
 
 @pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 def test_jobs_of_a_killed_worker_are_run_again_by_a_restart_under_the_same_name(live_database: str) -> None:
-    with scheduler(live_database, "--name=one", jobs=FAST) as victim:
+    with scheduler(live_database, "--name=one", jobs=PATIENT) as victim:
         rows = start_one_of_each(live_database)
         kill(victim)
-    with scheduler(live_database, "--name=one", jobs=FAST):
+    with scheduler(live_database, "--name=one", jobs=PATIENT):
         restarted_at = datetime.now(timezone.utc)
-        within = timedelta(seconds=FAST["LEASE"] + 2 * SWEEP + SLACK)
+        held = Attempt.objects.using(live_database).filter(outcome="running", lease_until__gt=restarted_at)
+        assert held.count() == 3, "the second one has started too late for this test"
+        within = timedelta(seconds=PATIENT["LEASE"] + 2 * SWEEP + SLACK)
         assert_run_again(live_database, rows, within=within, since=restarted_at)
 
 
