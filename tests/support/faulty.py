@@ -95,6 +95,7 @@ def close_inside_atomic(alias: str) -> None:
 @job
 def swallow_an_error(alias: str) -> None:
     with transaction.atomic(using=alias):
+        Effect.objects.using(alias).create(label="before the error")
         try:
             with connections[alias].cursor() as cursor:
                 cursor.execute("SELECT * FROM there_is_no_such_table")
