@@ -13,6 +13,7 @@ from jobs.store.verify import verify
 # Outages, frozen and killed processes take their leases' time: `python -m pytest -m slow tests/faults` runs them.
 LONG = (
     "test_crashes",
+    "test_dead_threads",
     "test_engine_points",
     "test_frozen_workers",
     "test_hostile_outcomes",

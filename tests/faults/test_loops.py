@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import signal
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -20,16 +22,16 @@ from django.db.backends.postgresql.base import DatabaseWrapper
 import jobs
 from jobs import Status
 from jobs.engine.loop import Loop
-from tests.support import faulty, tasks
+from tests.support import tasks
 from tests.support.engine import running
 from tests.support.ground import lay_ground
-from tests.support.models import Effect
 from tests.support.postgres import PostgresServer
 from tests.support.processes import manage
-from tests.support.schedulers import FAST, STARTED, scheduler
+from tests.support.schedulers import FAST, STARTED
+from tests.support.ticking import assert_each_instant_made_one_job, tick, wait_for_another
 from tests.support.waiting import wait_until
 
-AGENTS = {"dispatcher", "recorder", "lease-keeper", "housekeeper", "waker"}
+AGENTS = {"dispatcher", "recorder", "lease-keeper", "housekeeper", "planner", "waker"}
 on_postgresql = pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 
 
@@ -68,13 +70,16 @@ def works(alias: str) -> bool:
 def test_terminated_backends_are_replaced_and_nobody_traces_back(
     live_database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    tick()
     with running(lease=3.0, renew=0.5) as engine:
         assert works(live_database)
         for _ in range(5):
-            wait_until(lambda: others(live_database) >= 4, what="all are connected")
-            assert terminate_others(live_database) >= 4
+            wait_until(lambda: others(live_database) >= 5, what="all are connected")
+            assert terminate_others(live_database) >= 5
             assert works(live_database)
+            wait_for_another(live_database)
         assert engine.dead_loops == []
+    assert_each_instant_made_one_job(live_database)
     assert not [one for one in caplog.records if one.name == "jobs.engine.loop" and one.exc_info]
 
 
@@ -123,6 +128,7 @@ def read_only(alias: str) -> Iterator[None]:
 def test_a_read_only_failover_loses_no_outcome_and_no_detail_of_it(
     live_database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    tick()
     with running(lease=60.0, renew=20.0) as engine:
         row = tasks.wait_at_gate.enqueue("standby")
         failing = tasks.misbehave.using(retry=None).enqueue("value_error")
@@ -134,11 +140,15 @@ def test_a_read_only_failover_loses_no_outcome_and_no_detail_of_it(
             wait_until(lambda: engine._recorder.loop.errors >= 3, what="the recorder meets the standby, twice")
             later = tasks.add.enqueue(1)
             wait_until(lambda: engine._dispatcher.loop.errors >= 3, what="so does the dispatcher")
+            assert engine._planner is not None
+            wait_until(lambda: engine._planner.loop.errors >= 3, what="and the planner")
         wait_until(lambda: jobs.get(row).status == Status.COMPLETED, timeout=40)
         wait_until(lambda: jobs.get(later).status == Status.COMPLETED, timeout=40)
+        wait_for_another(live_database)
         assert engine.dead_loops == []
     assert (jobs.get(row).result, jobs.get(row).attempts, jobs.get(row).losses) == ("standby", 1, 0)
     assert not [one for one in caplog.records if "cannot be stored" in one.getMessage()]
+    assert_each_instant_made_one_job(live_database)
 
 
 @pytest.mark.parametrize("live_database", ["sqlite"], indirect=True)
@@ -147,6 +157,7 @@ def test_a_writer_that_holds_sqlite_for_longer_than_the_busy_timeout(
 ) -> None:
     settings = connections.settings[live_database]
     monkeypatch.setitem(settings, "OPTIONS", {**settings["OPTIONS"], "timeout": 0.1})
+    tick()
     with running(threads=2, lease=3.0, renew=0.5, poll=0.1) as engine:
         row = tasks.wait_at_gate.enqueue("busy")
         assert tasks.gate("busy:in").wait(10)
@@ -156,11 +167,14 @@ def test_a_writer_that_holds_sqlite_for_longer_than_the_busy_timeout(
             tasks.gate("busy").set()
             wait_until(lambda: tell_off(caplog)["recorder"] == 1, what="the recorder gives up waiting")
             wait_until(lambda: tell_off(caplog)["lease-keeper"] == 1)
+            wait_until(lambda: tell_off(caplog)["planner"] == 1)
             writer.execute("ROLLBACK")
         wait_until(lambda: jobs.get(row).status == Status.COMPLETED, timeout=30)
         assert works(live_database)
+        wait_for_another(live_database)
         assert engine.dead_loops == []
     assert (jobs.get(row).attempts, jobs.get(row).losses) == (1, 0)
+    assert_each_instant_made_one_job(live_database)
 
 
 def test_a_backoff_is_capped_jittered_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -207,33 +221,6 @@ def test_a_loop_survives_an_exit_from_whatever_it_calls() -> None:
     assert loop.stop(time.monotonic() + 10.0)
 
 
-@on_postgresql
-@pytest.mark.parametrize("thread", ["jobs-lease-keeper", "jobs-timekeeper"])
-def test_a_process_whose_agent_died_exits_with_3_and_hands_its_jobs_back(live_database: str, thread: str) -> None:
-    with scheduler(live_database, "--grace=0.5", jobs=FAST) as worker:
-        hanging = tasks.hang_in_thread.enqueue("hanging")
-        wait_until(lambda: Effect.objects.using(live_database).filter(label="hanging").exists())
-        faulty.kill_thread.enqueue(thread)
-        tasks.add.using(timeout=30).enqueue(1)  # wakes the timekeeper, which finds out then
-        assert worker.wait(30) == 3, worker.output
-        assert "died: see the log" in worker.output
-    with scheduler(live_database, jobs=FAST):
-        wait_until(lambda: jobs.get(hanging).status == Status.COMPLETED, timeout=30)
-
-
-@on_postgresql
-@pytest.mark.parametrize("thread", ["jobs-waker", "jobs-async", "jobs-recorder"])
-def test_threads_that_can_go_on_after_an_exit_do(live_database: str, thread: str) -> None:
-    with scheduler(live_database, jobs=FAST) as worker:
-        killer = faulty.kill_thread.enqueue(thread)
-        wait_until(lambda: jobs.get(killer).is_finished or not worker.running)
-        if worker.running:
-            rows = [tasks.add.enqueue(1), tasks.aadd.enqueue(1)]
-            wait_until(lambda: not worker.running or all(jobs.get(row).is_finished for row in rows), timeout=20)
-        # Alive and at work, or gone with the code that says so; nothing between.
-        assert worker.running or worker.wait() == 3
-
-
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
     """A server that a test may restart: the run's own is everybody's."""
@@ -253,6 +240,8 @@ def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresSer
 SUBMIT = """
 import jobs
 from tests.support import tasks
+from tests.support.ticking import tick
+tick()
 jobs.enqueue_many([tasks.sleep_in_thread.bind(0.01) for _ in range(200)])
 tasks.sleep_in_thread.enqueue(3), tasks.sleep_in_process.enqueue(3), tasks.sleep_on_loop.enqueue(3)
 """
@@ -284,13 +273,18 @@ def test_a_scheduler_outlives_restarts_of_its_server(own_server: PostgresServer,
     assert "Traceback" not in worker.output, worker.output
     with psycopg.connect(url) as connection:
         found = connection.execute(
-            "SELECT status, failures, losses, count(*) FROM jobs_job GROUP BY 1, 2, 3"
+            "SELECT status, failures, losses, count(*) FROM jobs_job WHERE schedule_id IS NULL GROUP BY 1, 2, 3"
         ).fetchall()
+        planned = connection.execute("SELECT scheduled_for FROM jobs_job WHERE schedule_id > 0 ORDER BY 1").fetchall()
     assert found == [("completed", 0, 0, 203)]
+    steps = {later - earlier for (earlier,), (later,) in itertools.pairwise(planned)}
+    assert len(planned) > 2 and steps == {timedelta(seconds=1)}, "one job for each second, through both restarts"
 
 
 def ended(url: str) -> int:
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT count(*) FROM jobs_job WHERE ended_at IS NOT NULL").fetchone()
+        row = connection.execute(
+            "SELECT count(*) FROM jobs_job WHERE ended_at IS NOT NULL AND schedule_id IS NULL"
+        ).fetchone()
     assert row is not None
     return int(row[0])
