@@ -14,6 +14,7 @@ from django.db import OperationalError
 
 import jobs
 from jobs import RetryPolicy
+from jobs.engine.waker import Waker
 from jobs.models import Attempt, Job
 from jobs.store.database import Database, PostgreSQL, SQLite, database
 from jobs.store.verify import verify
@@ -21,8 +22,10 @@ from tests.support import tasks
 from tests.support.engine import running
 from tests.support.models import Effect
 from tests.support.story import Story, story_of
+from tests.support.ticking import assert_each_instant_made_one_job, tick, ticks
+from tests.support.waiting import wait_until
 
-AGENTS = ("jobs-dispatcher", "jobs-recorder", "jobs-lease-keeper", "jobs-housekeeper")
+AGENTS = ("jobs-dispatcher", "jobs-recorder", "jobs-lease-keeper", "jobs-housekeeper", "jobs-planner", "jobs-waker")
 Strike = Callable[[str, str], bool]
 """Whether to fail now, in this agent, at this point: before or after a statement, before or after a commit."""
 
@@ -56,7 +59,19 @@ def failing(monkeypatch: pytest.MonkeyPatch, strike: Strike) -> Iterator[None]:
 
         return transaction
 
+    def looking(original: Callable[[Waker], float]) -> Callable[[Waker], float]:
+        def look(waker: Waker) -> float:
+            reach("before the look")
+            sleep = original(waker)
+            reach("after the look")
+            return sleep
+
+        return look
+
     with monkeypatch.context() as patch:
+        # It talks to its connection past the store.
+        patch.setattr(Waker, "_listen", looking(Waker._listen))
+        patch.setattr(Waker, "_look", looking(Waker._look))
         patch.setattr(Database, "rows", watched(Database.rows))
         patch.setattr(Database, "execute", watched(Database.execute))
         patch.setattr(PostgreSQL, "transaction", committing(PostgreSQL.transaction))
@@ -112,6 +127,31 @@ def test_a_statement_that_fails_costs_no_claim_its_run(
     assert_each_ran_once(live_database, rows)
 
 
+OCCURRENCE: dict[str, Callable[[str], bool]] = {
+    "the look at the schedules": lambda point: "planned_rule <> " in point and "SELECT" in point,
+    "its record": lambda point: "INSERT INTO jobs_occurrence" in point,
+    "its job": lambda point: "UPDATE jobs_occurrence SET job_id" in point,
+    "the move of its schedule": lambda point: "UPDATE jobs_schedule SET next_run_at" in point,
+    "its commit": lambda point: "commit" in point,
+}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("statement", list(OCCURRENCE))
+def test_an_occurrence_that_fails_anywhere_is_made_once(
+    live_database: str, monkeypatch: pytest.MonkeyPatch, statement: str, when: str
+) -> None:
+    matches = OCCURRENCE[statement]
+    strike = Once(lambda point: point.startswith(when) and matches(point))
+    tick()
+    with failing(monkeypatch, lambda agent, point: agent == "jobs-planner" and strike(agent, point)):
+        with running(lease=60.0) as scheduler:
+            wait_until(lambda: ticks(live_database) >= 2)
+            assert scheduler.dead_loops == []
+    assert strike.struck
+    assert_each_instant_made_one_job(live_database)
+
+
 def fail_at_random(alias: str, monkeypatch: pytest.MonkeyPatch, rng: random.Random, count: int) -> None:
     at_once = RetryPolicy(max_retries=3, base_delay=0, jitter=False)
     bound = [
@@ -125,6 +165,7 @@ def fail_at_random(alias: str, monkeypatch: pytest.MonkeyPatch, rng: random.Rand
     ]
     rows = jobs.enqueue_many(bound)
     tries = tasks.fail_twice.using(retry=at_once).enqueue()
+    tick(4.0)
     calm = threading.Event()
     with failing(monkeypatch, lambda agent, point: not calm.is_set() and rng.random() < 0.04):
         with running(lease=60.0, threads=2, claim_ahead=0.05) as scheduler:
@@ -135,6 +176,8 @@ def fail_at_random(alias: str, monkeypatch: pytest.MonkeyPatch, rng: random.Rand
             assert scheduler.dead_loops == []
     assert story_of(tries) == Story("completed", ["failed", "failed", "completed"], ["ValueError"] * 2, 3)
     assert_each_ran_once(alias, rows)
+    assert ticks(alias) >= 3
+    assert_each_instant_made_one_job(alias)
 
 
 @pytest.mark.parametrize("seed", range(2))
