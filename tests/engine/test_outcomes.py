@@ -191,6 +191,30 @@ def test_whatever_a_body_raises_or_returns_is_one_outcome_and_neighbours_go_on(
     assert_sound(live_database)
 
 
+WITHIN_A_LIMIT = {
+    "timeout_error": ("builtins.TimeoutError", "upstream"),
+    "future_cancelled": ("concurrent.futures._base.CancelledError", "own"),
+    "exit_3": ("builtins.SystemExit", "3"),
+    "locked": ("builtins.ValueError", "holds a lock"),
+    "local": ("tests.support.tasks._misbehave.<locals>.Local", "no module has this class"),
+}
+
+
+def test_a_job_with_a_limit_that_raises_what_looks_like_one_fails_at_once(live_database: str, model: Model) -> None:
+    """Who decides why a run ended is who fired: nobody fired here."""
+    task = MISBEHAVING[model.execution].using(timeout=60, retry=0)
+    rows = {how: task.enqueue(how) for how in WITHIN_A_LIMIT}
+    with running(**model.slots) as scheduler:
+        assert scheduler.join(30)
+        after = task.enqueue("ok")
+        assert scheduler.join(30)
+        assert scheduler.dead_loops == []
+    found = {how: failure_of(jobs.get(row)) for how, row in rows.items()}
+    assert {how: (failure.exception_class, failure.message) for how, failure in found.items()} == WITHIN_A_LIMIT
+    assert {(story_of(row).status, *story_of(row).outcomes) for row in rows.values()} == {("failed", "failed")}
+    assert story_of(after).status == "completed"
+
+
 def test_what_a_process_job_started_is_gone_after_its_timeout(live_database: str, tmp_path: Path) -> None:
     row = tasks.start_grandchild.using(timeout=1.0).enqueue(str(tmp_path))
     with running(processes=1, cancel_grace=0.5) as scheduler:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -225,6 +226,20 @@ def _misbehave(how: str) -> Any:
             raise Snooze(3600)
         case "value_error":
             raise ValueError("boom")
+        case "future_cancelled":
+            raise concurrent.futures.CancelledError("own")
+        case "exit_3":
+            sys.exit(3)
+        case "locked":
+            locked = ValueError("holds a lock")
+            locked.lock = threading.Lock()  # type: ignore[attr-defined]
+            raise locked
+        case "local":
+
+            class Local(Exception):
+                pass
+
+            raise Local("no module has this class")
     raise AssertionError(how)
 
 
