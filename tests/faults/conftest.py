@@ -17,6 +17,7 @@ LONG = (
     "test_engine_points",
     "test_frozen_workers",
     "test_hostile_outcomes",
+    "test_locked_sqlite",
     "test_long_jobs",
     "test_loops",
     "test_lost_answers",

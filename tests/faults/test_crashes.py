@@ -100,7 +100,6 @@ def test_a_restart_under_the_same_name_before_the_lease_ends_keeps_nothing_alive
 POISON = {"thread": faulty.kill_own_process, "process": faulty.pkill_own_process}
 
 
-@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 @pytest.mark.parametrize("execution", POISON)
 def test_a_job_that_kills_its_process_every_time_gives_up_and_harms_nobody(live_database: str, execution: str) -> None:
     neighbours = [(tasks.sleep_in_thread, tasks.sleep_on_loop, tasks.sleep_in_process)[n % 3] for n in range(20)]
@@ -170,7 +169,6 @@ def test_an_at_most_once_job_killed_in_its_body_fails_as_unknown_and_is_never_ru
     assert (jobs.get(row).cause, effects(live_database, "once")) == ("outcome unknown", 1)
 
 
-@pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 def test_an_at_most_once_job_killed_while_only_claimed_runs_later(live_database: str, tmp_path: Path) -> None:
     """Its process is killed after the claim's commit, before the start is written."""
     hook = {"TEST_KILL_BEFORE": "jobs.engine.dispatcher.begin"}

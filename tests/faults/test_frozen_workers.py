@@ -18,7 +18,7 @@ from tests.support.schedulers import FAST, scheduler
 from tests.support.story import story_of
 from tests.support.waiting import wait_until
 
-pytestmark = pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
+on_postgresql = pytest.mark.parametrize("live_database", ["postgres"], indirect=True)
 
 
 def freeze(worker: ChildProcess) -> list[Any]:
@@ -37,6 +37,7 @@ def thaw(worker: ChildProcess, below: list[Any]) -> None:
     worker.send(signal.SIGCONT)
 
 
+@on_postgresql
 @pytest.mark.parametrize(
     ("execution", "how"),
     [
@@ -107,6 +108,7 @@ BEFORE_START = {
 }
 
 
+@on_postgresql
 @pytest.mark.parametrize("task", BEFORE_START, ids=lambda task: task.name.rpartition(".")[2])
 def test_a_body_does_not_begin_when_its_worker_was_frozen_between_claim_and_start(
     live_database: str, tmp_path: Path, task: Any
@@ -128,6 +130,7 @@ def test_a_body_does_not_begin_when_its_worker_was_frozen_between_claim_and_star
     assert story_of(row).outcomes == ["lost", "completed"]
 
 
+@on_postgresql
 def test_an_at_most_once_body_does_not_begin_either_and_fails_as_unknown(live_database: str, tmp_path: Path) -> None:
     """Its start was written, and nobody can know that the body never began."""
     harmed = tmp_path / "harmed"
