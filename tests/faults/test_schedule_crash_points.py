@@ -19,7 +19,7 @@ from jobs.models import Job, Occurrence, Schedule, Worker
 from jobs.store.attention import attend
 from jobs.store.database import Database
 from jobs.store.fire import Fired, fire, flag, park
-from jobs.store.prune import prune
+from jobs.store.prune import prune, prune_occurrences
 from jobs.store.submit import Submission
 from jobs.store.unblock import cancel_previous, unblock
 from jobs.store.workers import WorkerCard, beat, forget_silent, leave, mark_asleep, others_with_tz_data
@@ -31,9 +31,7 @@ from tests.support.striking import Died
 
 def planned(bench: Bench, queue: str, **fields: Any) -> Schedule:
     """A schedule of the queue's name, every minute from now on."""
-    diary = Diary(bench.alias)
-    diary.bench = bench
-    schedule = diary.schedule(name=queue, interval_seconds=60, **fields)
+    schedule = Diary(bench.alias, bench).schedule(name=queue, interval_seconds=60, **fields)
     if seen := due(bench, queue):  # it gets its first instant
         fire(bench.db, seen, advance(seen.timing, bench.now), {}, actor="planner")
     return schedule
@@ -127,6 +125,13 @@ def pruning_beyond_the_limit(bench: Bench, queue: str) -> Scene:
     return Scene(lambda db: [prune(db, {}, history_limit=1) for _ in range(2)])
 
 
+def pruning_occurrences(bench: Bench, queue: str) -> Scene:
+    planned(bench, queue, catch_up="all", overlap="allow")
+    bench.turn(180)
+    fire_own(bench, queue)
+    return Scene(lambda db: [prune_occurrences(db, kept=1) for _ in range(2)])
+
+
 def a_card(queue: str) -> WorkerCard:
     slots = {Execution.THREAD: 4}
     return WorkerCard(uuid4(), queue, "host", 1, "both", "0.1", (queue,), slots)
@@ -163,6 +168,7 @@ def telling_tz_data(bench: Bench, queue: str) -> Scene:
 
 SCENES = (
     firing, parking, flagging, unblocking, replacing_a_waiting_job, replacing_a_running_job, pruning_beyond_the_limit,
+    pruning_occurrences,
     beating, leaving, falling_asleep, forgetting, telling_tz_data,
 )  # fmt: skip
 
