@@ -141,7 +141,7 @@ def test_jobs_that_do_not_hear_do_not_hold_up_a_stop(
 def test_an_async_job_that_a_stop_abandons_goes_without_a_word(
     live_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its task is destroyed with its scheduler, long after its loop: in no loop, and in no context of its own."""
+    """Its task outlives its scheduler: collecting it would run it once more, in no loop and no context of its own."""
     told: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", told.append)
     with running(process_ends=True, cancel_grace=600.0) as scheduler:

@@ -114,6 +114,33 @@ async def block_its_sync_thread(context: Context, label: str) -> None:
 
 
 @job(takes_context=True)
+async def swallow_everything(context: Context, label: str) -> None:
+    """Its first attempt ends by nothing that can be raised in it, the end of its coroutine included."""
+    await sync_to_async(note)(label, context.job_id, context.attempt)
+    gate(f"{label}:in").set()
+    while context.attempt == 1:
+        try:  # noqa: SIM105 - as people write it
+            await asyncio.sleep(1)
+        except BaseException:
+            pass
+
+
+@job
+async def leave_a_task_behind(label: str) -> None:
+    """Completes; a task that it has started goes on, and is one that nothing ends."""
+
+    async def swallow() -> None:
+        while True:
+            try:  # noqa: SIM105 - as people write it
+                await asyncio.sleep(1)
+            except BaseException:
+                pass
+
+    asyncio.create_task(swallow())  # noqa: RUF006 - nobody keeps it
+    await sync_to_async(note)(label)
+
+
+@job(takes_context=True)
 def wait_at_gate(context: Context, name: str) -> str:
     gate(f"{name}:in").set()
     if not gate(name).wait(30):

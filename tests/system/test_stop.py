@@ -14,8 +14,8 @@ from jobs import Status
 from jobs.models import Attempt, Job, Worker
 from tests.support import tasks
 from tests.support.models import Effect, effects
-from tests.support.processes import ChildProcess
-from tests.support.schedulers import STARTED, catches, orphaned, scheduler, statuses
+from tests.support.processes import ChildProcess, manage
+from tests.support.schedulers import STARTED, catches, orphaned, scheduler, statuses, url_of
 from tests.support.waiting import wait_until
 
 ONE_OF_EACH = (tasks.hang_in_thread, tasks.hang_on_loop, tasks.hang_in_process)
@@ -83,6 +83,53 @@ def test_a_call_that_nothing_ends_in_an_async_job_does_not_keep_the_process(live
         assert worker.wait(15) == 0, worker.output
     assert "Traceback" not in worker.output and "destroyed" not in worker.output, worker.output
     assert_handed_back(live_database, [row])
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_an_async_job_that_swallows_whatever_is_raised_in_it_does_not_keep_the_process(
+    live_database: str, cancelled: bool
+) -> None:
+    with scheduler(live_database, "--grace=0.5", "--processes=0", jobs={"CANCEL_GRACE": 0.2}) as worker:
+        row = tasks.swallow_everything.enqueue("begun")
+        wait_until(lambda: effects(live_database, "begun"))
+        if cancelled:
+            assert jobs.cancel(row)
+            wait_until(lambda: jobs.get(row).status == Status.CANCELLED)
+        worker.send(signal.SIGTERM)
+        assert worker.wait(6.5) == 0, worker.output
+    assert "Traceback" not in worker.output and "destroyed" not in worker.output, worker.output
+    if not cancelled:
+        assert_handed_back(live_database, [row])
+
+
+def test_a_task_that_an_ended_job_left_on_the_loop_does_not_keep_the_process(live_database: str) -> None:
+    with scheduler(live_database, "--grace=0.5", "--processes=0") as worker:
+        row = tasks.leave_a_task_behind.enqueue("begun")
+        wait_until(lambda: jobs.get(row).status == Status.COMPLETED)
+        worker.send(signal.SIGTERM)
+        assert worker.wait(6.5) == 0, worker.output
+    assert "Traceback" not in worker.output and "destroyed" not in worker.output, worker.output
+
+
+EMBEDDED = """
+import gc, jobs
+from tests.support import tasks
+scheduler = jobs.Scheduler(poll=0.2, threads=1, async_slots=2, processes=0)
+scheduler.start()
+tasks.swallow_everything.enqueue("embedded")
+assert tasks.gate("embedded:in").wait(20)
+scheduler.stop(timeout=0)
+del scheduler
+gc.collect()
+print("goes on")
+"""
+
+
+def test_a_process_with_a_scheduler_in_it_outlives_such_a_job_and_ends_when_it_wants(live_database: str) -> None:
+    with manage("shell", "-c", EMBEDDED, database_url=url_of(live_database)) as process:
+        process.wait_for("goes on")
+        assert process.wait(6.5) == 0, process.output
+    assert "Traceback" not in process.output and "destroyed" not in process.output, process.output
 
 
 def test_ctrl_c_reaches_the_whole_group_and_stops_gracefully(live_database: str, tmp_path: Path) -> None:

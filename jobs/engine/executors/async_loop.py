@@ -14,6 +14,7 @@ from jobs.domain.registry import Registry
 from jobs.domain.stop import StopReason
 from jobs.engine.body import arun, thrown_away
 from jobs.engine.executors import verdict
+from jobs.engine.executors.abandoned import wind_up
 from jobs.engine.executors.opening import opened
 from jobs.engine.executors.port import Listener
 from jobs.engine.executors.run import Run
@@ -98,6 +99,7 @@ class AsyncExecutor:
             except BaseException:
                 # SystemExit in a task that a job started ends run_forever; the jobs on the loop go on.
                 logger.exception("the event loop was interrupted by a job; it goes on")
+        wind_up(loop)
         loop.close()
 
     def _create_task(self, one: Run) -> None:
