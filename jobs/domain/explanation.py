@@ -14,7 +14,8 @@ class Explanation:
     job_id: int
     status: Status
     reason: str
-    """finished, running, stopping, waits_for_time, waits_for_retry, blocked, unknown_task, no_worker, behind, next."""
+    """finished, running, stopping, waits_for_time, waits_for_retry, blocked, unknown_task, no_worker, stuck, behind,
+    next."""
     sentence: str
     command: str = ""
     """What to type when something is missing."""

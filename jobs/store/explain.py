@@ -12,7 +12,7 @@ from jobs.domain.outcome import Failure
 from jobs.domain.status import TERMINAL, Status
 from jobs.domain.text import instant_text
 from jobs.store.database import Database
-from jobs.store.workers import live_roles
+from jobs.store.workers import SeenWorker, lingering_calls, live_roles, seen_workers
 
 COUNTED_AHEAD = 10_000
 RUNSCHEDULER = "python manage.py runscheduler"
@@ -67,8 +67,14 @@ def explain(db: Database, job_id: int, around: Surroundings) -> Explanation | No
         return _running(db, job, around)
     if job.status is Status.BLOCKED:
         return _blocked(db, job)
+    workers = seen_workers(db, live_within_seconds=around.live_within_seconds)
+    live = [one for one in workers if one.is_live]
     return (
-        _unknown(job, around.known_tasks) or _without_worker(db, job, around) or _without_time(job) or _in_line(db, job)
+        _unknown(job, around.known_tasks)
+        or _without_worker(job, around, workers, live)
+        or _without_time(job)
+        or _stuck(db, job, live)
+        or _in_line(db, job)
     )
 
 
@@ -195,9 +201,9 @@ def _unknown(job: _Job, known_tasks: Collection[str]) -> Explanation | None:
     return job.explained("unknown_task", f"{_stands(job)}; {missing} (is its app in INSTALLED_APPS?): {todo}.")
 
 
-def _without_worker(db: Database, job: _Job, around: Surroundings) -> Explanation | None:
-    workers = _workers(db, around.live_within_seconds)
-    live = [one for one in workers if one.is_live]
+def _without_worker(
+    job: _Job, around: Surroundings, workers: list[SeenWorker], live: list[SeenWorker]
+) -> Explanation | None:
     serving = [one.slots for one in live if job.queue in one.queues]
     if not serving and job.queue not in around.queues:
         missing = f"queue {job.queue} is not declared: add it to JOBS['QUEUES'], and restart the workers"
@@ -219,28 +225,13 @@ def _without_worker(db: Database, job: _Job, around: Surroundings) -> Explanatio
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Worker:
-    name: str
-    role: str
-    queues: list[str]
-    """One that only schedules serves no queue."""
-    slots: dict[str, int]
-    seen_at: datetime
-    is_live: bool
-
-
-def _workers(db: Database, live_within_seconds: float) -> list[_Worker]:
-    """Also those that fell silent a while ago."""
-    rows = db.rows(
-        f"SELECT name, role, queues, slots, seen_at, seen_at >= {db.later('%(age)s')} FROM jobs_worker",
-        age=-live_within_seconds,
-    )
-    return [
-        _Worker(name, role, db.read_json(queues), db.read_json(slots), at, bool(is_live))
-        for name, role, queues, slots, seen_at, is_live in rows
-        if (at := db.read_instant(seen_at)) is not None
-    ]
+def _stuck(db: Database, job: _Job, live: list[SeenWorker]) -> Explanation | None:
+    lingering = lingering_calls(db, job.execution)
+    slots = {one.id: one.slots.get(job.execution, 0) for one in live if job.queue in one.queues}
+    if any(count > lingering.get(worker, 0) for worker, count in slots.items()):
+        return None
+    held = f"every {job.execution} slot of its live workers is held by a call that does not return"
+    return job.explained("stuck", f"{_stands(job)}; {held}.", RUNSCHEDULER)
 
 
 def _without_time(job: _Job) -> Explanation | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from jobs.domain.execution import Execution
@@ -71,6 +72,44 @@ def live_workers(db: Database, *, within_seconds: float) -> set[UUID]:
     """The ids of the workers seen within that time."""
     rows = db.rows(f"SELECT id FROM jobs_worker WHERE seen_at >= {db.later('%(age)s')}", age=-within_seconds)
     return {UUID(str(row[0])) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWorker:
+    id: UUID
+    name: str
+    role: str
+    queues: list[str]
+    """One that only schedules serves no queue."""
+    slots: dict[str, int]
+    seen_at: datetime
+    is_live: bool
+
+
+def seen_workers(db: Database, *, live_within_seconds: float) -> list[SeenWorker]:
+    """Also those that fell silent a while ago."""
+    rows = db.rows(
+        f"SELECT id, name, role, queues, slots, seen_at, seen_at >= {db.later('%(age)s')} FROM jobs_worker",
+        age=-live_within_seconds,
+    )
+    return [
+        SeenWorker(UUID(str(key)), name, role, db.read_json(queues), db.read_json(slots), at, bool(is_live))
+        for key, name, role, queues, slots, seen_at, is_live in rows
+        if (at := db.read_instant(seen_at)) is not None
+    ]
+
+
+def lingering_calls(db: Database, execution: Execution) -> dict[UUID, int]:
+    """How many slots of this execution are held by calls that go on although their attempts are closed, by worker."""
+    rows = db.rows(
+        f"""
+        SELECT worker_id, count(*) FROM jobs_attempt JOIN jobs_job ON jobs_job.id = jobs_attempt.job_id
+        WHERE lingering_until IS NOT NULL AND lingering_until > {db.now} AND execution = %(execution)s
+        GROUP BY worker_id
+        """,
+        execution=execution.value,
+    )
+    return {UUID(str(worker_id)): count for worker_id, count in rows}
 
 
 def zones_in_use(db: Database) -> list[str]:

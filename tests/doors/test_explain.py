@@ -281,6 +281,30 @@ def test_a_due_job_says_how_many_of_its_queue_and_execution_go_first(database: s
     says(row, "next", f"Due since {INSTANT}; it is the next thread job of queue default\\.")
 
 
+def test_a_job_whose_workers_are_all_stuck_says_so(database: str) -> None:
+    db, stuck = store_database(database), uuid4()
+    live_worker(database, id=stuck)
+    tasks.add.enqueue(1)
+    claimed(database, worker_id=stuck)
+    row = tasks.add.enqueue(2)
+    assert jobs.explain(row).reason == "next"
+    db.execute(
+        f"UPDATE jobs_attempt SET outcome = 'timed_out', ended_at = {db.now}, lingering_until = {db.later('%(age)s')}",
+        age=60,
+    )
+    held = "every thread slot of its live workers is held by a call that does not return"
+    says(row, "stuck", f"Due since {INSTANT}; {held}\\.", "python manage.py runscheduler")
+    # Not for what has other slots, nor once somebody else is there, nor when the mark is old.
+    assert jobs.explain(tasks.aadd.enqueue(1)).reason == "next"
+    live_worker(database, name="w2", queues=("mail",))
+    assert jobs.explain(row).reason == "stuck"
+    live_worker(database, name="w3")
+    assert jobs.explain(row).reason == "next"
+    db.execute("DELETE FROM jobs_worker WHERE name = 'w3'")
+    db.execute(f"UPDATE jobs_attempt SET lingering_until = {db.later('%(age)s')}", age=-1)
+    assert jobs.explain(row).reason == "next"
+
+
 def test_a_long_line_is_counted_to_a_bound_only(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert COUNTED_AHEAD == 10_000
     monkeypatch.setattr("jobs.store.explain.COUNTED_AHEAD", 3)
