@@ -80,6 +80,7 @@ class InFlight:
         self._held: dict[int, Held] = {}
         self._busy = dict.fromkeys(Execution, 0)
         self._busy_by_queue: dict[str, int] = {}
+        self._lingering = dict.fromkeys(Execution, 0)
         self._running = 0
         self._early_cancels: dict[int, float] = {}
         self.peak_running = 0
@@ -101,6 +102,10 @@ class InFlight:
 
     def busy_in_queue(self, queue: str) -> int:
         return self._busy_by_queue.get(queue, 0)
+
+    def lingering(self, execution: Execution) -> int:
+        """Calls that go on although their attempts are closed."""
+        return self._lingering[execution]
 
     def in_flight(self) -> int:
         return sum(self._busy.values())
@@ -196,7 +201,9 @@ class InFlight:
             if held.began_at is not None:
                 self._running -= 1
                 self._learn(claim, held.ended_at - held.began_at, held.ended_at)
-            if not lingers:
+            if lingers:
+                self._lingering[claim.execution] += 1
+            else:
                 self._free(claim)
         if held.forget_timeout is not None:
             held.forget_timeout()
@@ -210,6 +217,7 @@ class InFlight:
             held.returned_early = held.ended_at is None
             if not held.lingers:
                 return
+            self._lingering[claim.execution] -= 1
             self._free(claim)
         self._on_returned(held)
 

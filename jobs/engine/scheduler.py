@@ -30,6 +30,7 @@ from jobs.engine.loop import Loop
 from jobs.engine.options import EngineOptions
 from jobs.engine.planner import Planner
 from jobs.engine.recorder import HandBack, Recorder
+from jobs.engine.stuck_slots import StuckSlots
 from jobs.engine.timekeeper import Timekeeper
 from jobs.engine.waker import Waker
 from jobs.store.count import Able, anything_due, anything_unfinished, left_behind
@@ -69,6 +70,7 @@ class Scheduler:
             on_progress=lambda: self._lease_keeper.note_progress(),
             on_returned=self._returned,
         )
+        self._stuck_slots = StuckSlots(options.slots, self.in_flight.lingering)
         self._fleet = Fleet(options, self.in_flight, tasks, self._timekeeper)
         card = WorkerCard(
             id=options.worker_id,
@@ -251,6 +253,8 @@ class Scheduler:
             self._recorder.put(
                 closing_for(claim, outcome, started_at=held.started_at, lingers=lingers, progress=held.progress)
             )
+        if lingers and not self._stopped:
+            self._stuck_slots.look(claim.execution)
         self._dispatcher.slot_freed(claim.execution)
         if not self._idle.is_set():
             self._idle.set()
@@ -276,6 +280,7 @@ class Scheduler:
 
     def _returned(self, held: Held) -> None:
         self._lease_keeper.note_returned(held)
+        self._stuck_slots.look(held.claim.execution)
         self._dispatcher.slot_freed(held.claim.execution)
 
     def _cancel_running(self, job_id: int) -> None:
