@@ -23,8 +23,8 @@ def test_a_hint_that_was_not_sent_is_one_line(
         raise OperationalError("connection failed: refused\n\tIs the server running?")
 
     db = database(live_database)
-    monkeypatch.setattr(PostgreSQL, "rows", fail)
-    with caplog.at_level(logging.INFO):
+    with monkeypatch.context() as patched, caplog.at_level(logging.INFO):
+        patched.setattr(PostgreSQL, "rows", fail)
         hint_due(db)
     assert "a wake-up hint was not sent; the poll will find the job: connection failed: refused" in caplog.messages
     assert not any(record.exc_info for record in caplog.records)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.store.database import database as database_of
-from jobs.store.verify import verify
+from tests.support.promises import checked
 
 # Outages, frozen and killed processes take their leases' time: `python -m pytest -m slow tests/faults tests/system`.
 LONG = (
@@ -56,10 +55,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(autouse=True)
 def promises(request: pytest.FixtureRequest) -> Iterator[None]:
-    if "live_database" not in request.fixturenames:
-        yield
-        return
-    alias = request.getfixturevalue("live_database")
-    yield
     # What a killed scheduler held at the very end may be over for as long as a test takes to end.
-    assert list(verify(database_of(alias), overdue_seconds=30.0)) == []
+    yield from checked(request, overdue_seconds=30.0)
