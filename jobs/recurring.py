@@ -117,11 +117,13 @@ def resume(name: str) -> None:
         row.save(using=_alias())
 
 
-def skip_next(name: str, *, actor: str = "", skip: bool = True) -> None:
-    """Make no job of the next occurrence; `skip=False` takes that back. Raises ScheduleNotFound."""
+def skip_next(name: str, *, actor: str = "", reason: str = "", skip: bool = True) -> None:
+    """Make no job of the next occurrence, which records who and why; `skip=False` takes that back. Raises
+    ScheduleNotFound."""
     with transaction.atomic(using=_alias()):
         row = _locked(name)
         row.skip_next, row.skipped_by = skip, clean_text(actor, 150) if skip else ""
+        row.reason = clean_text(reason, 200) if skip else ""
         row.save(using=_alias())
 
 

@@ -80,7 +80,7 @@ def _skip(row: Schedule, posted: Mapping[str, Any], actor: str) -> Done:
         now = Schedule.objects.using(jobs_settings().DATABASE).select_for_update().get(pk=row.pk)
         if now.next_run_at is None or now.next_run_at.isoformat() != posted.get("planned"):
             raise Refused(_("Its next instant is another one by now: look again."))
-        recurring.skip_next(row.name, actor=actor)
+        recurring.skip_next(row.name, actor=actor, reason=posted.get("reason", ""))
     at = clock(now.next_run_at, timezone.get_current_timezone())
     return Done(_("No job will be made for %s.") % at, f"Asked to skip {at}.")
 

@@ -29,6 +29,7 @@ class DueSchedule:
     """The instant that was planned under the rule as it was before an edit."""
     asked_by: str
     """Who asked to skip the next one."""
+    why: str
     row: tuple[Any, ...]
     """Exactly as read: whoever writes makes sure that it still stands so."""
 

@@ -17,7 +17,7 @@ from jobs.store.database import Database, Rows
 COLUMNS = (
     "id, name, task, arguments, options, factory, expression, timezone, interval_seconds, anchor_at, start_at, "
     "end_at, jitter_seconds, overlap, catch_up, catch_up_cap, active, retired, paused_until, skip_next, skipped_by, "
-    "next_run_at, last_occurrence_at, planned_rule"
+    "reason, next_run_at, last_occurrence_at, planned_rule"
 )
 
 
@@ -134,6 +134,7 @@ def _due(db: Database, row: tuple[Any, ...], edited: bool, now: datetime) -> Due
         paused=not named["active"] or bool(named["retired"]) or (paused_until is not None and paused_until > now),
         outdated_at=planned_at if edited else None,
         asked_by=named["skipped_by"],
+        why=named["reason"],
         row=row,
     )
 

@@ -48,7 +48,7 @@ def fire(
         skips = {at: why for at, why in wanted.items() if isinstance(why, str)}
         if step.left_out is not None:
             by = f" by {schedule.asked_by}" if schedule.asked_by else ""
-            skips[step.left_out] = f"skipped{by}"
+            skips[step.left_out] = f"skipped{by}{f': {schedule.why}' if schedule.why else ''}"
         if schedule.outdated_at is not None and schedule.outdated_at <= _now(db):
             skips[schedule.outdated_at] = EDITED
         to_make = {at: one for at, one in wanted.items() if isinstance(one, Submission)}
@@ -181,8 +181,9 @@ def _submit(
 
 
 def _move(db: Database, schedule: DueSchedule, step: Step, problem: str) -> None:
-    resumed = ", paused_until = NULL, paused_by = '', reason = ''" if schedule.timing.not_before is not None else ""
+    resumed = ", paused_until = NULL, paused_by = ''" if schedule.timing.not_before is not None else ""
     skipped = ", skip_next = false, skipped_by = ''" if step.left_out is not None else ""
+    said = ", reason = ''" if resumed or skipped else ""
     db.execute(
         f"""
         UPDATE jobs_schedule SET next_run_at = %(next_at)s, is_exhausted = %(exhausted)s,
@@ -190,7 +191,7 @@ def _move(db: Database, schedule: DueSchedule, step: Step, problem: str) -> None
                last_occurrence_at = COALESCE(%(reached)s, last_occurrence_at), missed = missed + %(missed)s,
                problem = %(problem)s,
                problem_since = CASE WHEN %(problem)s = '' THEN NULL ELSE COALESCE(problem_since, {db.now}) END
-               {resumed}{skipped}
+               {resumed}{skipped}{said}
         WHERE id = %(id)s
         """,
         id=schedule.id,

@@ -229,10 +229,12 @@ def test_a_rule_that_cannot_be_computed_is_flagged_and_hurts_no_other(diary: Dia
 
 def test_a_person_may_skip_the_next_one(diary: Diary) -> None:
     schedule = diary.schedule(interval_seconds=60)
-    Schedule.objects.using(diary.alias).update(skip_next=True, skipped_by="ann")
+    Schedule.objects.using(diary.alias).update(skip_next=True, skipped_by="ann", reason="a holiday")
     diary.turn(60)
     assert diary.round() == 0
-    assert schedule.occurrences.using(diary.alias).get().reason == "skipped by ann"
+    assert schedule.occurrences.using(diary.alias).get().reason == "skipped by ann: a holiday"
+    schedule.refresh_from_db()
+    assert (schedule.skip_next, schedule.skipped_by, schedule.reason) == (False, "", "")
     diary.turn(60)
     assert diary.round() == 1
 
