@@ -25,7 +25,7 @@ from jobs.domain.task import TaskDefinition
 from jobs.domain.text import clean_text, shown
 from jobs.engine.hints import hint_due
 from jobs.models import Job, Schedule
-from jobs.models.schedule import database_now
+from jobs.models.clock import database_now
 from jobs.store.database import database
 from jobs.store.submit import Submission, submit
 from jobs.submission import Submitter

@@ -6,7 +6,8 @@ from jobs.models.attempt import Attempt, AttemptLog
 from jobs.models.failure import Failure
 from jobs.models.job import Job
 from jobs.models.payload import Payload, Result
-from jobs.models.schedule import Occurrence, Release, Schedule
+from jobs.models.release import Release
+from jobs.models.schedule import Occurrence, Schedule
 from jobs.models.worker import Worker
 
 __all__ = [

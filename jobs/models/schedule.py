@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
@@ -22,6 +22,7 @@ from jobs.domain.recurrence.catch_up import CAP, LARGEST_CAP, CatchUp
 from jobs.domain.recurrence.overlap import Overlap
 from jobs.domain.schedule_work import mistakes
 from jobs.models.choices import CATCH_UP_CHOICES, OCCURRENCE_CHOICES, OVERLAP_CHOICES
+from jobs.models.clock import database_now
 
 
 def timing_sql(vendor: str) -> str:
@@ -285,26 +286,3 @@ class Occurrence(models.Model):
 
     def __str__(self) -> str:
         return f"{self.planned_at:%Y-%m-%d %H:%M:%S} UTC"
-
-
-class Release(models.Model):
-    """A set of schedules as some release declared it in code, in the order in which they were first seen."""
-
-    id = models.BigAutoField(primary_key=True)
-    declarations = models.CharField(max_length=64, unique=True)
-    """Digest of all declarations of a process."""
-    first_seen_at = models.DateTimeField(db_default=Now())
-
-    def __str__(self) -> str:
-        return self.declarations[:12]
-
-
-def database_now(using: str) -> datetime:
-    """The database's clock on PostgreSQL; SQLite's is the host's."""
-    connection = connections[using]
-    if connection.vendor != "postgresql":
-        return datetime.now(timezone.utc)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        now: datetime = cursor.fetchone()[0]
-    return now.astimezone(timezone.utc) if now.tzinfo else now.replace(tzinfo=timezone.utc)

@@ -19,7 +19,7 @@ from jobs.domain.factories import factories
 from jobs.domain.registry import registry
 from jobs.engine import planner, tz_watch
 from jobs.models import Job, Occurrence, Schedule, Worker
-from jobs.models.schedule import database_now
+from jobs.models.clock import database_now
 from jobs.store.fire import fire
 from tests.support import tasks
 from tests.support.engine import running

@@ -211,7 +211,7 @@ def test_no_code_below_the_doors_reads_the_host_clock_but_for_sqlite() -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in WALL_CLOCKS
     }
     # Each for SQLite alone.
-    assert found == {"jobs/models/schedule.py", "jobs/store/database.py", "jobs/store/submit.py"}
+    assert found == {"jobs/models/clock.py", "jobs/store/database.py", "jobs/store/submit.py"}
 
 
 def test_submitting_on_postgresql_does_not_ask_the_host_clock(live_database: str, monkeypatch: Any) -> None:

@@ -22,7 +22,7 @@ from jobs.management.console_log import show_log
 from jobs.management.option_types import instant, preview_count
 from jobs.management.table import table
 from jobs.models import Schedule
-from jobs.models.schedule import database_now
+from jobs.models.clock import database_now
 from jobs.schedule_words import by_two_clocks, clock, planned, state_of
 
 HEAD = ("NAME", "RULE", "ZONE", "LAST", "NEXT", "STATE")
