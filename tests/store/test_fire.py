@@ -9,12 +9,14 @@ import pytest
 from django.db import connections
 
 from jobs.domain.status import Status
-from jobs.models import Job, Occurrence, Schedule
+from jobs.models import Job, Occurrence, Payload, Schedule
 from jobs.store.attention import attend
 from jobs.store.explain import Surroundings, explain
 from jobs.store.prune import prune_occurrences
 from jobs.store.unblock import cancel_previous, unblock
+from jobs.testing import run_jobs
 from tests.support.schedules import Diary
+from tests.support.tasks import add
 
 NOON = datetime(2027, 3, 1, 12, 0, tzinfo=timezone.utc)
 
@@ -376,3 +378,12 @@ def test_another_time_zone_of_the_session_is_no_edit(diary: Diary) -> None:
     diary.turn(60)
     diary.bench.db.execute("SET LOCAL TimeZone = 'America/New_York'")
     assert diary.round() == 1
+
+
+def test_run_jobs_lets_go_what_waits_for_an_earlier_job(diary: Diary) -> None:
+    diary.schedule(task=add.name, interval_seconds=60, catch_up="all", catch_up_cap=3)
+    diary.turn(600)
+    assert diary.round() == 3
+    Payload.objects.using(diary.alias).update(arguments={"args": [1], "kwargs": {}})
+    run_jobs(now=diary.now)
+    assert set(Job.objects.using(diary.alias).values_list("status", flat=True)) == {"completed"}
