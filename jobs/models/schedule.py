@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from jobs.domain.advance import Step, Timing, advance
 from jobs.domain.errors import InvalidOption, InvalidRule
 from jobs.domain.option_checks import checked_text
-from jobs.domain.recurrence import Every, PlainRule, Rule, rule_from
+from jobs.domain.recurrence import PlainRule, Rule, rule_from
 from jobs.domain.recurrence.catch_up import CAP, LARGEST_CAP, CatchUp
 from jobs.domain.recurrence.overlap import Overlap
 from jobs.domain.schedule_work import mistakes
@@ -248,13 +248,6 @@ class Schedule(models.Model):
             return self.rule.describe()
         except InvalidRule as error:
             return str(error)
-
-    @property
-    def is_fixed_rate(self) -> bool:
-        try:
-            return isinstance(self.rule, Every)
-        except InvalidRule:
-            return self.interval_seconds is not None
 
 
 class Occurrence(models.Model):

@@ -9,13 +9,13 @@ from datetime import datetime
 from jobs.domain.advance import Step
 from jobs.domain.due_schedule import DueSchedule
 from jobs.domain.recurrence.overlap import Overlap, OverlapDecision, judge_overlap
-from jobs.domain.status import WAITING, Status
+from jobs.domain.status import Status
 from jobs.models.schedule import EDITED, timing_sql
 from jobs.store.attention import stands
 from jobs.store.database import Database
 from jobs.store.submit import Submission, submit
+from jobs.store.unblock import UNFINISHED
 
-_UNFINISHED = "(" + ", ".join(f"'{status}'" for status in (*WAITING, Status.RUNNING)) + ")"
 OVERLAPS = "an earlier job of the schedule has not ended"
 
 
@@ -120,7 +120,7 @@ def _now(db: Database) -> datetime:
 
 def _overlap(db: Database, schedule: DueSchedule) -> tuple[OverlapDecision, int]:
     rows = db.rows(
-        f"SELECT status, attempts FROM jobs_job WHERE schedule_id = %(id)s AND status IN {_UNFINISHED}", id=schedule.id
+        f"SELECT status, attempts FROM jobs_job WHERE schedule_id = %(id)s AND status IN {UNFINISHED}", id=schedule.id
     )
     waiting = sum(status != Status.RUNNING and not attempts for status, attempts in rows)
     decision = judge_overlap(schedule.overlap, waiting=waiting, begun=len(rows) - waiting)

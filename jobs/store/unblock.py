@@ -11,13 +11,13 @@ from jobs.store.report import report
 
 _BLOCKED = legal_from(Status.BLOCKED, to=Status.PENDING)
 _BLOCKED = legal_from(Status.BLOCKED, to=Status.SCHEDULED)
-_UNFINISHED = "(" + ", ".join(f"'{status}'" for status in (*WAITING, Status.RUNNING)) + ")"
+UNFINISHED = "(" + ", ".join(f"'{status}'" for status in (*WAITING, Status.RUNNING)) + ")"
 
 _NONE_EARLIER = f"""
     NOT EXISTS (
         SELECT 1 FROM jobs_job AS earlier
         WHERE earlier.schedule_id = jobs_job.schedule_id AND earlier.id < jobs_job.id
-          AND earlier.status IN {_UNFINISHED}
+          AND earlier.status IN {UNFINISHED}
     )
 """
 
@@ -66,7 +66,7 @@ def cancel_previous(db: Database, *, actor: str) -> int:
         rows = db.rows(
             f"""
             SELECT earlier.id FROM jobs_job AS earlier
-            WHERE earlier.status IN {_UNFINISHED} AND earlier.schedule_id IS NOT NULL
+            WHERE earlier.status IN {UNFINISHED} AND earlier.schedule_id IS NOT NULL
               AND earlier.cancel_requested_at IS NULL AND EXISTS (
                 SELECT 1 FROM jobs_job AS later JOIN jobs_schedule ON jobs_schedule.id = later.schedule_id
                 WHERE later.schedule_id = earlier.schedule_id AND later.id > earlier.id AND later.status = 'blocked'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -91,3 +91,12 @@ def test_a_task_that_is_unknown_is_no_mistake_of_its_factory(database: str) -> N
 )
 def test_what_a_job_can_be_made_of_passes(database: str, fields: dict[str, Any]) -> None:
     schedule(**fields).full_clean()
+
+
+def test_the_pure_step_says_what_is_due_and_changes_nothing() -> None:
+    noon = datetime(2027, 3, 1, 12, tzinfo=timezone.utc)
+    row = Schedule(interval_seconds=60, anchor_at=noon, next_run_at=noon)
+    step = row.advance(noon + timedelta(seconds=150))
+    assert (step.occurrences, step.missed) == ((noon + timedelta(seconds=120),), 2)
+    assert (step.reached, step.next_at) == (noon + timedelta(seconds=120), noon + timedelta(seconds=180))
+    assert (row.next_run_at, row.last_occurrence_at) == (noon, None)

@@ -84,11 +84,6 @@ class Cron:
         offsets = {datetime(2030, month, 1, tzinfo=self._zone).utcoffset() for month in range(1, 13)}
         return clock_hint(self._grammar) if len(offsets) > 1 else ""
 
-    @property
-    def normal_expression(self) -> str:
-        """The expression in numbers and single blanks; two rules that differ only in spelling mostly agree here."""
-        return self._grammar.text
-
     def _step(self) -> search.Step:
         clock = WallClock(self._grammar, self._zone)
         return lambda after: bounds.until(clock.next_after(bounds.floor(after, self.start)), self.end)
